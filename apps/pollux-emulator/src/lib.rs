@@ -1,0 +1,1 @@
+//! Emulated RICH readout boards.
