@@ -1,1 +1,4 @@
-//! Placeholder.
+//! Detector formats, processing stages and the runtime that chains them.
+
+pub mod formats;
+pub mod rich;
