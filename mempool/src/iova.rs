@@ -1,0 +1,256 @@
+//! Addresses as a device sees them.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use crate::region::MemoryRegion;
+
+/// An address on the device's side (I/O virtual address). It is a number, never a pointer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Iova(pub u64);
+
+/// A piece of a region that is contiguous for the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Where the piece begins in the region, in bytes.
+    pub offset: usize,
+    /// Where it begins for the device.
+    pub iova: Iova,
+    /// Bytes in the piece.
+    pub len: usize,
+}
+
+/// Why an address could not be translated.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IovaError {
+    /// The bytes are not inside the region.
+    #[error("{len} bytes at offset {offset} are outside the region of {region} bytes")]
+    OutOfRange {
+        /// Where the bytes begin.
+        offset: usize,
+        /// How many bytes.
+        len: usize,
+        /// Bytes in the region.
+        region: usize,
+    },
+    /// The bytes are not contiguous for the device.
+    #[error(
+        "of {len} bytes at offset {offset} only {contiguous} are contiguous for the device; use larger pages or an IOMMU"
+    )]
+    NotContiguous {
+        /// Where the bytes begin.
+        offset: usize,
+        /// How many bytes.
+        len: usize,
+        /// How many of them are contiguous.
+        contiguous: usize,
+    },
+    /// The device's address does not lie in the region.
+    #[error("{len} bytes at device address {iova:#x} are not in the region")]
+    NotMapped {
+        /// The device's address.
+        iova: u64,
+        /// How many bytes.
+        len: usize,
+    },
+    /// The region would reach beyond the last device address.
+    #[error(
+        "a region of {len} bytes at device address {base:#x} passes the end of the address space"
+    )]
+    BaseTooHigh {
+        /// Where the region should begin for the device.
+        base: u64,
+        /// Bytes in the region.
+        len: usize,
+    },
+    /// Simulated addresses overlap the region's own, so that a pointer could pass for one.
+    #[error(
+        "simulated device addresses from {base:#x} overlap the region's own at {va:#x}; choose another base"
+    )]
+    BaseIsPointer {
+        /// Where the region should begin for the device.
+        base: u64,
+        /// Where it begins for the processor.
+        va: u64,
+    },
+    /// The kernel hides physical addresses from this process.
+    #[error(
+        "physical addresses are hidden from this process: run it as root or with CAP_SYS_ADMIN, or use an IOMMU"
+    )]
+    Hidden,
+    /// A page of the region is not in memory.
+    #[error("the page at offset {offset} is not in memory; lock the region")]
+    NotPresent {
+        /// Where the page begins in the region.
+        offset: usize,
+    },
+    /// The page map could not be read.
+    #[error("/proc/self/pagemap: {0}")]
+    Pagemap(#[from] io::Error),
+}
+
+/// How a device sees a region: for each byte its address on the device's side.
+///
+/// The map is plain numbers, found once. It does not keep the region alive.
+#[derive(Clone, Debug)]
+pub struct IovaMap {
+    /// In the order of their offsets, without gaps or overlaps; never empty.
+    runs: Box<[Run]>,
+    len: usize,
+}
+
+impl IovaMap {
+    /// Device addresses equal the processor's, as VFIO maps them behind an IOMMU.
+    #[must_use]
+    pub fn virtual_(region: &MemoryRegion) -> Self {
+        Self::one_run(region.as_ptr().addr().get() as u64, region.len())
+    }
+
+    /// Physical addresses, for a device without an IOMMU. Use hugepages: their addresses stay,
+    /// while the kernel may move locked normal pages (compaction).
+    ///
+    /// # Errors
+    /// [`IovaError::Hidden`] without CAP_SYS_ADMIN; [`IovaError::NotPresent`] if a page is swapped
+    /// out; [`IovaError::Pagemap`] if the kernel has no page map.
+    pub fn physical(region: &MemoryRegion) -> Result<Self, IovaError> {
+        let pagemap = File::open("/proc/self/pagemap")?;
+        let page = region.page_size();
+        let start = region.as_ptr().addr().get();
+        let pages = (0..region.len()).step_by(page).map(|offset| {
+            // One 64-bit word for each base page, also inside a hugepage
+            // (Documentation/admin-guide/mm/pagemap.rst).
+            let mut word = [0; 8];
+            pagemap.read_exact_at(&mut word, ((start + offset) / BASE_PAGE * 8) as u64)?;
+            frame(u64::from_ne_bytes(word), offset)
+        });
+        Self::from_pages(page, pages)
+    }
+
+    /// Device addresses are offsets from `base`, as the two sides of vhost-user agree on.
+    ///
+    /// # Errors
+    /// [`IovaError::BaseTooHigh`] if the end of the region has no address.
+    pub fn offset(region: &MemoryRegion, base: u64) -> Result<Self, IovaError> {
+        let len = region.len();
+        base.checked_add(len as u64)
+            .ok_or(IovaError::BaseTooHigh { base, len })?;
+        Ok(Self::one_run(base, len))
+    }
+
+    /// Device addresses of a simulated device: offsets from `base`, never equal to any address of
+    /// the region itself, so that a pointer which nobody translated faults at once.
+    ///
+    /// # Errors
+    /// [`IovaError::BaseIsPointer`] if the two ranges overlap; as for [`offset`](Self::offset).
+    pub fn simulated(region: &MemoryRegion, base: u64) -> Result<Self, IovaError> {
+        let map = Self::offset(region, base)?;
+        let (va, len) = (region.as_ptr().addr().get() as u64, region.len() as u64);
+        if base < va + len && va < base + len {
+            return Err(IovaError::BaseIsPointer { base, va });
+        }
+        Ok(map)
+    }
+
+    /// Where the device sees `len` bytes that begin `offset` bytes into the region.
+    ///
+    /// # Errors
+    /// [`IovaError::OutOfRange`]; [`IovaError::NotContiguous`] if the device sees them in pieces.
+    #[inline]
+    pub fn iova(&self, offset: usize, len: usize) -> Result<Iova, IovaError> {
+        if offset.checked_add(len).is_none_or(|end| end > self.len) {
+            return Err(IovaError::OutOfRange {
+                offset,
+                len,
+                region: self.len,
+            });
+        }
+        // The last run that begins at or before `offset`; the first run begins at zero.
+        let after = self.runs.partition_point(|run| run.offset <= offset);
+        let run = &self.runs[after.saturating_sub(1)];
+        let into = offset - run.offset;
+        if len > run.len - into {
+            return Err(IovaError::NotContiguous {
+                offset,
+                len,
+                contiguous: run.len - into,
+            });
+        }
+        Ok(Iova(run.iova.0 + into as u64))
+    }
+
+    /// Where in the region the `len` bytes lie that a device addresses with `iova`: the way back,
+    /// for simulated devices and back ends. Takes time in proportion to the number of runs.
+    ///
+    /// # Errors
+    /// [`IovaError::NotMapped`] if not all of them are in one run of the region.
+    pub fn offset_of(&self, iova: Iova, len: usize) -> Result<usize, IovaError> {
+        self.runs
+            .iter()
+            .find_map(|run| {
+                let into = usize::try_from(iova.0.checked_sub(run.iova.0)?).ok()?;
+                (into < run.len && len <= run.len - into).then_some(run.offset + into)
+            })
+            .ok_or(IovaError::NotMapped { iova: iova.0, len })
+    }
+
+    /// The pieces that are contiguous for the device, in the order of the region; together they
+    /// are the whole region.
+    #[must_use]
+    pub fn contiguous_runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    fn one_run(base: u64, len: usize) -> Self {
+        Self {
+            runs: Box::new([Run {
+                offset: 0,
+                iova: Iova(base),
+                len,
+            }]),
+            len,
+        }
+    }
+
+    /// Joins pages that follow each other on both sides.
+    fn from_pages(
+        page: usize,
+        pages: impl Iterator<Item = Result<u64, IovaError>>,
+    ) -> Result<Self, IovaError> {
+        let mut runs: Vec<Run> = Vec::new();
+        let mut len = 0;
+        for address in pages {
+            let address = address?;
+            match runs.last_mut() {
+                Some(run) if run.iova.0 + run.len as u64 == address => run.len += page,
+                _ => runs.push(Run {
+                    offset: len,
+                    iova: Iova(address),
+                    len: page,
+                }),
+            }
+            len += page;
+        }
+        Ok(Self {
+            runs: runs.into(),
+            len,
+        })
+    }
+}
+
+/// Bytes of memory that one word of the page map stands for.
+const BASE_PAGE: usize = 4096;
+
+/// The physical address in a word of the page map: bit 63 says that the page is there, bits 0 to
+/// 54 are its frame number, which is zero for those who may not know it.
+fn frame(word: u64, offset: usize) -> Result<u64, IovaError> {
+    if word >> 63 == 0 {
+        return Err(IovaError::NotPresent { offset });
+    }
+    match word & ((1 << 55) - 1) {
+        0 => Err(IovaError::Hidden),
+        number => Ok(number * BASE_PAGE as u64),
+    }
+}

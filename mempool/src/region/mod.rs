@@ -1,0 +1,446 @@
+//! Memory that devices can be given: pinned, placed, shareable by file descriptor.
+
+mod error;
+mod sys;
+
+use core::fmt;
+use core::ptr::NonNull;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::process::Resource;
+
+pub use error::RegionError;
+pub(crate) use sys::available_memory;
+
+/// Size of a normal page, and of a guard.
+const BASE_PAGE: usize = 4096;
+
+/// The size of the pages that a region is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PageSize {
+    /// The largest of the others that is not larger than the region and that can be had. Each
+    /// step down is logged with its reason and its remedy.
+    #[default]
+    Auto,
+    /// Normal pages.
+    Kib4,
+    /// Hugepages of 2 MiB.
+    Mib2,
+    /// Hugepages of 1 GiB.
+    Gib1,
+}
+
+impl PageSize {
+    /// What to try for a region of `len` bytes, in this order.
+    fn candidates(self, len: usize) -> impl Iterator<Item = usize> {
+        let all: [(Self, usize); 3] = [
+            (Self::Gib1, 1 << 30),
+            (Self::Mib2, 2 << 20),
+            (Self::Kib4, BASE_PAGE),
+        ];
+        all.into_iter().filter_map(move |(size, page)| {
+            let fits = self == Self::Auto && (page <= len || page == BASE_PAGE);
+            (fits || self == size).then_some(page)
+        })
+    }
+}
+
+/// Whether the kernel may ever take the pages away. Hugepages always stay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lock {
+    /// Lock if allowed, else log a warning that names the remedy.
+    #[default]
+    Try,
+    /// Fail if the pages cannot be locked.
+    Require,
+}
+
+/// Who can touch the memory. So far the host processor; memory of a graphics processor will be
+/// a kind of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MemoryKind {
+    /// Ordinary memory of this machine.
+    Host,
+}
+
+/// Says how a [`MemoryRegion`] shall be; made by [`MemoryRegion::builder`].
+#[derive(Clone, Debug)]
+#[must_use = "nothing is mapped before `build`"]
+pub struct Builder {
+    len: usize,
+    pages: PageSize,
+    numa_node: Option<u32>,
+    lock: Lock,
+}
+
+impl Builder {
+    /// The page size; [`PageSize::Auto`] unless said.
+    pub fn pages(mut self, pages: PageSize) -> Self {
+        self.pages = pages;
+        self
+    }
+
+    /// The NUMA node that all pages must be on; where the kernel likes unless said.
+    pub fn numa_node(mut self, node: impl Into<Option<u32>>) -> Self {
+        self.numa_node = node.into();
+        self
+    }
+
+    /// Whether locking must succeed; [`Lock::Try`] unless said.
+    pub fn lock(mut self, lock: Lock) -> Self {
+        self.lock = lock;
+        self
+    }
+
+    /// Maps the region. When this returns, every page is there, zeroed, and nothing is left to
+    /// fault in; when it fails, nothing is left behind.
+    ///
+    /// # Errors
+    /// A [`RegionError`] that names the limit which was hit and what to do about it.
+    pub fn build(&self) -> Result<MemoryRegion, RegionError> {
+        if self.len == 0 {
+            return Err(RegionError::ZeroSize);
+        }
+        let mut candidates = self.pages.candidates(self.len).peekable();
+        let mut result = Err(RegionError::ZeroSize);
+        while let Some(page) = candidates.next() {
+            result = self.build_with(page);
+            match (&result, candidates.peek()) {
+                (Err(why), Some(&next)) if why.is_about_pages() => {
+                    if next == BASE_PAGE {
+                        tracing::warn!(
+                            next_page_size = next,
+                            "falling back to normal pages: {why}"
+                        );
+                    } else {
+                        tracing::info!(next_page_size = next, "falling back: {why}");
+                    }
+                }
+                _ => break,
+            }
+        }
+        result
+    }
+
+    fn build_with(&self, page: usize) -> Result<MemoryRegion, RegionError> {
+        let huge = page != BASE_PAGE;
+        let too_large = || RegionError::TooLarge {
+            len: self.len,
+            available: available_memory(),
+        };
+        let len = self
+            .len
+            .checked_next_multiple_of(page)
+            .ok_or_else(too_large)?;
+        // The kernel overcommits normal pages: asked for too many, it would end this process (or
+        // another) instead of saying no. It does count hugepages.
+        if !huge && len > available_memory() {
+            return Err(too_large());
+        }
+        let no_pages = || self.no_hugepages(page, len);
+
+        let fd = create(page).map_err(|source| RegionError::Unsupported { page, source })?;
+        rustix::fs::ftruncate(&fd, len as u64)
+            .map_err(os("setting the size of the memory file"))?;
+        // A peer that holds the descriptor could otherwise cut the file, and our next access
+        // would be a bus error.
+        rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
+            .map_err(os("sealing the memory file"))?;
+
+        let span = Span::reserve(len, page).map_err(os("reserving addresses"))?;
+        // Hugepages are set aside for the mapping here, so that a shortage is known now.
+        span.map(&fd).map_err(|e| match e {
+            rustix::io::Errno::NOMEM if huge => no_pages(),
+            e => os("mapping the memory file")(e),
+        })?;
+        if let Some(node) = self.numa_node {
+            // SAFETY: the span is ours.
+            unsafe { sys::bind(span.start, len, node) }.map_err(|source| {
+                RegionError::NoSuchNode {
+                    node,
+                    nodes: sys::memory_nodes(),
+                    source,
+                }
+            })?;
+        }
+        // MAP_POPULATE would not report a shortage (on the bound node, or of a control group's
+        // share), and the first access would be a bus error; this call reports it.
+        // SAFETY: the span is ours and nobody uses it yet.
+        unsafe { rustix::mm::madvise(span.start.as_ptr().cast(), len, Advice::LinuxPopulateWrite) }
+            .map_err(|e| match e {
+                rustix::io::Errno::FAULT | rustix::io::Errno::NOMEM if huge => no_pages(),
+                rustix::io::Errno::FAULT | rustix::io::Errno::NOMEM => too_large(),
+                e => os("populating the region")(e),
+            })?;
+        let locked = huge || self.lock_pages(&span)?;
+        let numa_node = self.check_node(&span, page)?;
+        Ok(MemoryRegion {
+            span,
+            fd,
+            page,
+            numa_node,
+            locked,
+        })
+    }
+
+    fn no_hugepages(&self, page: usize, len: usize) -> RegionError {
+        let dir = sys::hugepage_dir(page, self.numa_node);
+        let (all, free) = sys::hugepage_counts(&dir);
+        let needed = len / page;
+        let target = all + needed.saturating_sub(free);
+        RegionError::NoHugepages {
+            page,
+            needed,
+            free,
+            remedy: format!("echo {target} > {dir}/nr_hugepages"),
+        }
+    }
+
+    fn lock_pages(&self, span: &Span) -> Result<bool, RegionError> {
+        // SAFETY: the span is ours; locking does not change what it holds.
+        let result = unsafe { rustix::mm::mlock(span.start.as_ptr().cast(), span.len) };
+        let Err(source) = result else { return Ok(true) };
+        let limit = rustix::process::getrlimit(Resource::Memlock).current;
+        let error = RegionError::Lock {
+            len: span.len,
+            limit,
+            source: source.into(),
+        };
+        if self.lock == Lock::Require {
+            return Err(error);
+        }
+        tracing::warn!("the region stays unlocked, its pages may be swapped out: {error}");
+        Ok(false)
+    }
+
+    /// Verifies that all pages are where they were asked to be; returns the node of the region.
+    fn check_node(&self, span: &Span, page: usize) -> Result<Option<u32>, RegionError> {
+        let mut first = None;
+        let mut stray = None;
+        // SAFETY: the span is ours.
+        let answer = unsafe {
+            // Unasked, the first page says where the region (mostly) is.
+            let len = if self.numa_node.is_some() {
+                span.len
+            } else {
+                page
+            };
+            sys::nodes_of(span.start, len, page, |node| {
+                let node = u32::try_from(node).ok();
+                first.get_or_insert(node);
+                if node != self.numa_node {
+                    stray = Some(node);
+                }
+            })
+        };
+        match (self.numa_node, answer, stray) {
+            (None, answer, _) => Ok(answer.ok().and(first.flatten())),
+            (Some(_), Err(e), _) => Err(RegionError::Os {
+                step: "asking where the pages are",
+                source: e,
+            }),
+            (Some(node), Ok(()), Some(found)) => Err(RegionError::Misplaced { node, found }),
+            (Some(node), Ok(()), None) => Ok(Some(node)),
+        }
+    }
+}
+
+/// A contiguous, populated, zeroed piece of memory behind a file descriptor, with an inaccessible
+/// page on either side.
+///
+/// There is no access by slice: a device or another process may write at any time. Take pointers
+/// from [`ptr_at`](Self::ptr_at), and form references only to what nobody else touches then.
+pub struct MemoryRegion {
+    span: Span,
+    fd: OwnedFd,
+    page: usize,
+    numa_node: Option<u32>,
+    locked: bool,
+}
+
+// SAFETY: the region is an address range that it owns; it gives out pointers only, and whoever
+// dereferences one answers for races.
+unsafe impl Send for MemoryRegion {}
+// SAFETY: as above; all methods only read plain fields.
+unsafe impl Sync for MemoryRegion {}
+
+impl MemoryRegion {
+    /// Starts a region of at least `len` bytes.
+    pub fn builder(len: usize) -> Builder {
+        Builder {
+            len,
+            pages: PageSize::Auto,
+            numa_node: None,
+            lock: Lock::Try,
+        }
+    }
+
+    /// The first byte; aligned to the page size.
+    #[must_use]
+    #[inline]
+    pub fn as_ptr(&self) -> NonNull<u8> {
+        self.span.start
+    }
+
+    /// Bytes in the region: what was asked for, rounded up to whole pages.
+    #[must_use]
+    #[inline]
+    #[expect(clippy::len_without_is_empty, reason = "a region is never empty")]
+    pub fn len(&self) -> usize {
+        self.span.len
+    }
+
+    /// The byte at `offset`, if `len` bytes from there are inside the region.
+    ///
+    /// # Errors
+    /// [`RegionError::OutOfRange`] if they are not.
+    #[inline]
+    pub fn ptr_at(&self, offset: usize, len: usize) -> Result<NonNull<u8>, RegionError> {
+        if offset
+            .checked_add(len)
+            .is_some_and(|end| end <= self.span.len)
+        {
+            // SAFETY: `offset` is inside the region, or one past its end for a length of zero.
+            Ok(unsafe { self.span.start.add(offset) })
+        } else {
+            Err(RegionError::OutOfRange {
+                offset,
+                len,
+                region: self.span.len,
+            })
+        }
+    }
+
+    /// The memory file, to be shared with a peer; its size is sealed. Offset 0 of the file is the
+    /// first byte of the region.
+    #[must_use]
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Bytes in a page.
+    #[must_use]
+    pub fn page_size(&self) -> usize {
+        self.page
+    }
+
+    /// The NUMA node: of all pages if one was asked for, else of the first page; `None` if the
+    /// kernel does not say.
+    #[must_use]
+    pub fn numa_node(&self) -> Option<u32> {
+        self.numa_node
+    }
+
+    /// Whether the pages stay in memory for sure.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        self.locked
+    }
+
+    /// Who can touch the memory.
+    #[must_use]
+    pub fn kind(&self) -> MemoryKind {
+        MemoryKind::Host
+    }
+}
+
+impl fmt::Debug for MemoryRegion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryRegion")
+            .field("at", &self.span.start)
+            .field("len", &self.span.len)
+            .field("page_size", &self.page)
+            .field("numa_node", &self.numa_node)
+            .field("locked", &self.locked)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Addresses that we own: `len` bytes from `start`, and around them a reservation which makes any
+/// access fault. Unmapped when dropped.
+struct Span {
+    start: NonNull<u8>,
+    len: usize,
+    reserved: NonNull<u8>,
+    reserved_len: usize,
+}
+
+impl Span {
+    /// Reserves `len` bytes aligned to `page`, with at least one guard page on either side.
+    fn reserve(len: usize, page: usize) -> rustix::io::Result<Self> {
+        let reserved_len = len
+            .checked_add(page + 2 * BASE_PAGE)
+            .ok_or(rustix::io::Errno::NOMEM)?;
+        // SAFETY: a new mapping where the kernel likes touches nothing that exists.
+        let reserved = unsafe {
+            rustix::mm::mmap_anonymous(
+                core::ptr::null_mut(),
+                reserved_len,
+                ProtFlags::empty(),
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )
+        }?;
+        let reserved = NonNull::new(reserved.cast::<u8>()).ok_or(rustix::io::Errno::NOMEM)?;
+        let guard =
+            (reserved.addr().get() + BASE_PAGE).next_multiple_of(page) - reserved.addr().get();
+        // SAFETY: BASE_PAGE <= guard < BASE_PAGE + page, so that `len` bytes and a second guard
+        // still lie inside the reservation.
+        let start = unsafe { reserved.add(guard) };
+        Ok(Self {
+            start,
+            len,
+            reserved,
+            reserved_len,
+        })
+    }
+
+    /// Puts the file where the addresses are reserved.
+    fn map(&self, fd: &OwnedFd) -> rustix::io::Result<()> {
+        // SAFETY: MAP_FIXED replaces a part of our own reservation, which nobody uses yet.
+        unsafe {
+            rustix::mm::mmap(
+                self.start.as_ptr().cast(),
+                self.len,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED | MapFlags::FIXED,
+                fd,
+                0,
+            )
+        }
+        .map(drop)
+    }
+}
+
+impl Drop for Span {
+    fn drop(&mut self) {
+        // SAFETY: the range is ours, and pointers into it are not used any more: whoever took one
+        // had to keep the region.
+        let result =
+            unsafe { rustix::mm::munmap(self.reserved.as_ptr().cast(), self.reserved_len) };
+        if let Err(e) = result {
+            tracing::error!("unmapping {} bytes: {e}", self.reserved_len);
+        }
+    }
+}
+
+/// An empty memory file of pages of this size.
+fn create(page: usize) -> io::Result<OwnedFd> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let flags = match page {
+        BASE_PAGE => flags,
+        page if page == 2 << 20 => flags | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB,
+        _ => flags | MemfdFlags::HUGETLB | MemfdFlags::HUGE_1GB,
+    };
+    Ok(rustix::fs::memfd_create("pollux", flags)?)
+}
+
+fn os(step: &'static str) -> impl Fn(rustix::io::Errno) -> RegionError {
+    move |source| RegionError::Os {
+        step,
+        source: source.into(),
+    }
+}
