@@ -1,1 +1,52 @@
-//! Placeholder.
+//! Poll-mode packet I/O: ports and queues, poll loops, headers, stream demux, event queues.
+//!
+//! A port is opened by its spec, configured, and started; its queues are values that a poll loop
+//! owns. Frames are [`Mbuf`](pollux_mempool::Mbuf)s and move in bursts. Every frame is accounted
+//! for in a [`Ledger`].
+//!
+//! ```
+//! use pollux_mempool::{Burst, Mempool, PoolConfig};
+//! use pollux_pmd::{Ledger, PortConfig, Registry, StartedPort, Tally};
+//!
+//! let pool = Mempool::new(PoolConfig::default())?;
+//! let port = Registry::builtin().open("loopback")?.configure(PortConfig::new(pool.clone()))?;
+//! let StartedPort { port, mut rx, mut tx } = port.start()?;
+//! let (mut cache, mut burst) = (pool.cache(256)?, Burst::<32>::new());
+//!
+//! cache.alloc_burst(&mut burst, 8);
+//! tx[0].tx(&mut cache, &mut burst);
+//! let n = rx[0].rx(&mut cache, &mut burst);
+//!
+//! let (mut ledger, mut consumer) = (Ledger::new(), Tally::new());
+//! ledger.add("rx", rx[0].tally());
+//! ledger.add("consumer", consumer.view());
+//! consumer.count_delivered(n as u64);
+//! cache.free_burst(&mut burst);
+//! port.stop(rx, tx)?;
+//! assert_eq!(ledger.check()?.delivered, 8);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod clock;
+pub mod driver;
+pub mod drivers;
+pub mod histogram;
+pub mod lcore;
+pub mod ledger;
+pub mod net;
+pub mod port;
+pub mod registry;
+pub mod spec;
+pub mod stream;
+
+pub use clock::{Clock, ManualClock, TscClock};
+pub use driver::Capabilities;
+pub use histogram::{LatencyHistogram, Percentiles};
+pub use ledger::{Balance, Cause, Ledger, Tally, TallyView};
+pub use port::{
+    Configured, Port, PortConfig, PortError, Probed, RxQueue, RxState, Started, StartedPort, TxQueue,
+};
+pub use registry::Registry;
+pub use spec::PortSpec;
+
+pub use pollux_mempool as mempool;

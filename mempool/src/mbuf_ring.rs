@@ -1,0 +1,126 @@
+//! A ring of owned buffers between two threads: the wire of `loopback`, the link between stages.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::burst::BurstMut;
+use crate::mbuf::{Mbuf, RawMbuf};
+use crate::ring::{RingError, spsc};
+
+/// What the last of the two ends finds: the other end's half of the ring, so that buffers in
+/// flight at the end are returned and not lost. Locked only when an end is dropped.
+#[derive(Default)]
+struct Ends {
+    producer_gone: bool,
+    orphan: Option<spsc::Consumer<RawMbuf>>,
+}
+
+/// Makes a ring that holds up to `capacity` buffers.
+///
+/// # Errors
+/// A capacity of zero or above the largest one.
+pub fn mbuf_ring(capacity: usize) -> Result<(MbufProducer, MbufConsumer), RingError> {
+    let (producer, consumer) = spsc::channel(capacity)?;
+    let ends = Arc::new(Mutex::new(Ends::default()));
+    Ok((
+        MbufProducer {
+            ring: producer,
+            ends: Arc::clone(&ends),
+        },
+        MbufConsumer {
+            ring: Some(consumer),
+            ends,
+        },
+    ))
+}
+
+/// The end that buffers are put in at.
+pub struct MbufProducer {
+    ring: spsc::Producer<RawMbuf>,
+    ends: Arc<Mutex<Ends>>,
+}
+
+impl MbufProducer {
+    /// Moves buffers from the front of the burst into the ring, as many as fit; returns how many.
+    #[inline]
+    pub fn push(&mut self, burst: &mut BurstMut<'_>) -> usize {
+        let n = burst.len();
+        self.push_front(burst, n)
+    }
+
+    /// Moves the first `n` buffers of the burst (or all, if there are fewer) into the ring, as many
+    /// as fit; returns how many.
+    #[inline]
+    pub fn push_front(&mut self, burst: &mut BurstMut<'_>, n: usize) -> usize {
+        let n = n.min(burst.len());
+        let n = self.ring.push_burst(&burst.raw()[..n]);
+        // SAFETY: the ring took the first `n` buffers, and the consumer's end is responsible now.
+        unsafe { burst.forget_front(n) };
+        n
+    }
+
+    /// Buffers that fit now, at least.
+    #[must_use]
+    pub fn free(&self) -> usize {
+        self.ring.free()
+    }
+}
+
+/// The end that buffers are taken out at.
+pub struct MbufConsumer {
+    /// Present until dropped.
+    ring: Option<spsc::Consumer<RawMbuf>>,
+    ends: Arc<Mutex<Ends>>,
+}
+
+impl MbufConsumer {
+    /// Moves buffers from the ring to the end of the burst, as many as fit and are there; returns
+    /// how many.
+    #[inline]
+    pub fn pop(&mut self, burst: &mut BurstMut<'_>) -> usize {
+        let Some(ring) = &mut self.ring else { return 0 };
+        let n = ring.pop_burst(burst.vacant());
+        // SAFETY: the ring filled the first `n` vacant slots, and gave up the buffers.
+        unsafe { burst.assume_pushed(n) };
+        n
+    }
+
+    /// Buffers in the ring now, at least.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ring.as_ref().map_or(0, spsc::Consumer::len)
+    }
+
+    /// Whether the ring was seen empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Returns all buffers that are still in the ring to their pools.
+fn drain(mut ring: spsc::Consumer<RawMbuf>) {
+    while let Some(raw) = ring.pop() {
+        // SAFETY: the ring gave the buffer up, so this is its one owner.
+        drop(unsafe { Mbuf::from_raw(raw) });
+    }
+}
+
+impl Drop for MbufProducer {
+    fn drop(&mut self) {
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        ends.producer_gone = true;
+        ends.orphan.take().into_iter().for_each(drain);
+    }
+}
+
+impl Drop for MbufConsumer {
+    fn drop(&mut self) {
+        let Some(ring) = self.ring.take() else { return };
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        if ends.producer_gone {
+            drain(ring);
+        } else {
+            ends.orphan = Some(ring);
+        }
+    }
+}

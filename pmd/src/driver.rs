@@ -1,0 +1,129 @@
+//! What a driver implements. One folder per driver under `drivers/`.
+
+use pollux_mempool::time::Tsc;
+use pollux_mempool::{BurstMut, Mbuf, PoolCache};
+
+use crate::ledger::{Sent, Tally};
+use crate::net::MacAddr;
+use crate::port::{PortConfig, PortError, RxState};
+
+/// What a device offers.
+#[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // independent properties, each with its name in reports
+pub struct Capabilities {
+    /// Most receive queues; 0 if the port cannot receive.
+    pub max_rx_queues: u16,
+    /// Most transmit queues; 0 if the port cannot send.
+    pub max_tx_queues: u16,
+    /// Address of the port, if it has one.
+    pub mac: Option<MacAddr>,
+    /// Largest frame that the link carries, in bytes without the frame check sequence.
+    pub max_frame: usize,
+    /// Frames carry a stamp of the world outside.
+    pub wire_time: bool,
+    /// The frames are a recording: they end, their stamps are the past, and they can wait.
+    pub recorded: bool,
+    /// The driver enters the kernel to receive or to send.
+    pub kernel_backed: bool,
+}
+
+/// The queues of a started device, in order.
+pub struct Queues {
+    /// Receive side.
+    pub rx: Vec<Box<dyn RxDriver>>,
+    /// Transmit side.
+    pub tx: Vec<Box<dyn TxDriver>>,
+}
+
+/// A device that was found.
+pub trait Driver: Send {
+    /// What it offers.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Refuses a configuration that the generic checks cannot judge. Touches nothing.
+    ///
+    /// # Errors
+    /// Says what the device offers instead.
+    fn validate(&self, _config: &PortConfig) -> Result<(), PortError> {
+        Ok(())
+    }
+
+    /// Sets the device up as configured and starts it.
+    ///
+    /// # Errors
+    /// What the system or the device refused; nothing stays open.
+    fn start(&mut self, config: &PortConfig, port: u16) -> Result<Queues, PortError>;
+
+    /// Stops the device; its queues have been finished and dropped.
+    ///
+    /// # Errors
+    /// What went wrong at the end, so that it is not lost.
+    fn stop(&mut self) -> Result<(), PortError> {
+        Ok(())
+    }
+
+    /// Whether the link is up.
+    fn link_is_up(&self) -> bool {
+        true
+    }
+}
+
+/// Where the frames of one receive queue come from, and how many there have been.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin {
+    /// Number of the port.
+    pub port: u16,
+    /// Number of the queue on its port.
+    pub queue: u16,
+    /// Number of the next frame, for drivers whose queue sees all the port's frames.
+    pub next: u32,
+}
+
+impl Origin {
+    /// The first frame of a queue is number 0.
+    #[must_use]
+    pub fn new(port: u16, queue: u16) -> Self {
+        Self { port, queue, next: 0 }
+    }
+
+    /// Stamps a frame with its origin and counts it.
+    #[inline]
+    pub fn stamp(&mut self, mbuf: &mut Mbuf, arrival: Tsc) {
+        mbuf.set_origin(self.port, self.queue, self.next, arrival);
+        self.next = self.next.wrapping_add(1);
+    }
+}
+
+/// The receive side of one queue.
+pub trait RxDriver: Send {
+    /// Adds arrived frames to `out`, as many as fit; returns how many. Counts every frame that
+    /// reached the device in `tally`: as from the wire, and as dropped if it is not in `out`.
+    fn rx(
+        &mut self,
+        cache: &mut PoolCache,
+        out: &mut BurstMut<'_>,
+        origin: &mut Origin,
+        tally: &mut Tally,
+    ) -> usize;
+
+    /// Whether frames can still come.
+    fn state(&self) -> RxState {
+        RxState::Live
+    }
+
+    /// Reads counters from outside the process.
+    fn sync_counters(&mut self, _tally: &mut Tally) {}
+
+    /// The last call: counts what is still queued as from the wire and aborted.
+    fn finish(&mut self, _tally: &mut Tally) {}
+}
+
+/// The transmit side of one queue.
+pub trait TxDriver: Send {
+    /// Takes frames out of the front of `burst` and sends them, as many as there is room for;
+    /// returns how many it took, and counts them in `sent`.
+    fn tx(&mut self, cache: &mut PoolCache, burst: &mut BurstMut<'_>, sent: &mut Sent) -> usize;
+
+    /// The last call: completes what is on its way.
+    fn finish(&mut self, _sent: &mut Sent) {}
+}

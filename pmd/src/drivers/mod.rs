@@ -1,0 +1,12 @@
+//! The drivers, one module each.
+
+pub mod loopback;
+pub mod null;
+
+use crate::registry::Registry;
+
+/// Adds the drivers of this crate.
+pub(crate) fn register(registry: &mut Registry) {
+    registry.register("loopback", loopback::USAGE, loopback::open);
+    registry.register("null", null::USAGE, null::open);
+}

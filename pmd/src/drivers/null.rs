@@ -1,0 +1,110 @@
+//! A port without a wire: receives empty frames of a given length as fast as it is polled, and
+//! frees whatever is sent. For measuring everything but a device.
+
+use pollux_mempool::{BurstMut, PoolCache};
+
+use crate::clock::{Clock, TscClock};
+use crate::driver::{Capabilities, Driver, Origin, Queues, RxDriver, TxDriver};
+use crate::ledger::{Cause, Sent, Tally};
+use crate::port::{PortConfig, PortError};
+use crate::spec::PortSpec;
+
+/// For `--help`.
+pub(crate) const USAGE: &str =
+    "null[:size=64]                no wire: receives blank frames when polled, frees what is sent";
+
+const MAX_QUEUES: u16 = 64;
+
+struct Null {
+    spec: String,
+    size: usize,
+}
+
+pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
+    spec.expect_no_target()?;
+    spec.expect_options(&["size"])?;
+    let expected = "a frame length of 0 to 65535 bytes (0: receive nothing)";
+    let size: u16 = spec.parse_option("size", 64, expected)?;
+    Ok(Box::new(Null { spec: spec.to_string(), size: usize::from(size) }))
+}
+
+impl Driver for Null {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            max_rx_queues: MAX_QUEUES,
+            max_tx_queues: MAX_QUEUES,
+            mac: None,
+            max_frame: 1 << 20,
+            wire_time: false,
+            recorded: false,
+            kernel_backed: false,
+        }
+    }
+
+    fn validate(&self, config: &PortConfig) -> Result<(), PortError> {
+        if self.size <= config.pool.data_room() {
+            return Ok(());
+        }
+        Err(PortError::Unsupported {
+            port: self.spec.clone(),
+            asked: format!("frames of {} B", self.size),
+            offered: format!("frames that fit one buffer of {} B", config.pool.data_room()),
+        })
+    }
+
+    fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
+        let size = self.size;
+        let clock = TscClock::get();
+        Ok(Queues {
+            rx: (0..config.rx_queues).map(|_| Box::new(Rx { size, clock }) as Box<_>).collect(),
+            tx: (0..config.tx_queues).map(|_| Box::new(Tx) as Box<_>).collect(),
+        })
+    }
+}
+
+struct Rx {
+    size: usize,
+    clock: TscClock,
+}
+
+impl RxDriver for Rx {
+    #[inline]
+    fn rx(
+        &mut self,
+        cache: &mut PoolCache,
+        out: &mut BurstMut<'_>,
+        origin: &mut Origin,
+        tally: &mut Tally,
+    ) -> usize {
+        if self.size == 0 {
+            return 0;
+        }
+        let old = out.len();
+        let wanted = out.free();
+        let n = cache.alloc_into(out, wanted);
+        let now = self.clock.now();
+        for mbuf in &mut out.as_mut_slice()[old..] {
+            // It fits: `validate` compared the size with the pool's.
+            let _ = mbuf.append(self.size);
+            origin.stamp(mbuf, now);
+        }
+        tally.count_from_wire(wanted as u64, (wanted * self.size) as u64);
+        if n < wanted {
+            tally.count_dropped(Cause::NoMbuf, (wanted - n) as u64);
+        }
+        n
+    }
+}
+
+struct Tx;
+
+impl TxDriver for Tx {
+    #[inline]
+    fn tx(&mut self, cache: &mut PoolCache, burst: &mut BurstMut<'_>, sent: &mut Sent) -> usize {
+        let n = burst.len();
+        let bytes = burst.as_slice().iter().map(|mbuf| mbuf.total_len() as u64).sum();
+        cache.free_front(burst, n);
+        sent.count(n as u64, bytes);
+        n
+    }
+}

@@ -1,0 +1,273 @@
+//! Pinned poll loops: launch, check isolation, measure jitter, stop in order.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use pollux_mempool::time::Tsc;
+
+use crate::clock::{Clock, TscClock};
+use crate::histogram::LatencyHistogram;
+
+/// Tells poll loops to come to their end. Clones share the flag.
+#[derive(Clone, Debug, Default)]
+pub struct StopFlag(Arc<AtomicBool>);
+
+impl StopFlag {
+    /// A flag that is not set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks all loops to stop.
+    pub fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the loops should stop. One load: made for every round of a loop.
+    #[must_use]
+    #[inline]
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// The flag itself, for a signal handler to set.
+    #[must_use]
+    pub fn shared(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+}
+
+/// Why a poll loop could not be launched.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LcoreError {
+    /// The CPU is not one of those that this process may run on.
+    #[error("cpu {cpu} is not among the CPUs of this process ({allowed}); see taskset(1) and cpusets")]
+    NoSuchCpu {
+        /// The CPU asked for.
+        cpu: usize,
+        /// Those that there are.
+        allowed: String,
+    },
+    /// The CPU could not be pinned to.
+    #[error("the loop `{name}` could not be pinned to cpu {cpu}")]
+    Pin {
+        /// The loop.
+        name: String,
+        /// The CPU.
+        cpu: usize,
+    },
+    /// The thread could not be made.
+    #[error("the thread of loop `{name}` could not be made: {source}")]
+    Spawn {
+        /// The loop.
+        name: String,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// The loop panicked.
+    #[error("the loop `{name}` panicked")]
+    Panicked {
+        /// The loop.
+        name: String,
+    },
+}
+
+/// A running poll loop.
+pub struct Lcore<T> {
+    name: String,
+    thread: JoinHandle<Result<T, LcoreError>>,
+}
+
+/// CPUs that this process may run on, in order.
+#[must_use]
+pub fn allowed_cpus() -> Vec<usize> {
+    let mut cpus: Vec<_> =
+        core_affinity::get_core_ids().unwrap_or_default().iter().map(|core| core.id).collect();
+    cpus.sort_unstable();
+    cpus
+}
+
+/// Pins the calling thread to a CPU.
+///
+/// # Errors
+/// A CPU that this process may not run on, or a refusal of the system.
+pub fn pin(name: &str, cpu: usize) -> Result<(), LcoreError> {
+    let allowed = allowed_cpus();
+    if !allowed.contains(&cpu) {
+        let allowed = allowed.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+        return Err(LcoreError::NoSuchCpu { cpu, allowed });
+    }
+    if core_affinity::set_for_current(core_affinity::CoreId { id: cpu }) {
+        Ok(())
+    } else {
+        Err(LcoreError::Pin { name: name.into(), cpu })
+    }
+}
+
+/// Starts a poll loop on a thread of its own, pinned to `cpu` if one is given.
+///
+/// # Errors
+/// A CPU that this process may not run on, or a thread that cannot be made. That the pinning
+/// itself failed is what [`Lcore::join`] reports.
+pub fn launch<T: Send + 'static>(
+    name: &str,
+    cpu: Option<usize>,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<Lcore<T>, LcoreError> {
+    if let Some(cpu) = cpu.filter(|cpu| !allowed_cpus().contains(cpu)) {
+        let allowed = allowed_cpus().iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+        return Err(LcoreError::NoSuchCpu { cpu, allowed });
+    }
+    let thread_name = name.to_owned();
+    let thread = std::thread::Builder::new()
+        .name(name.into())
+        .spawn(move || {
+            if let Some(cpu) = cpu {
+                pin(&thread_name, cpu)?;
+            }
+            Ok(body())
+        })
+        .map_err(|source| LcoreError::Spawn { name: name.into(), source })?;
+    Ok(Lcore { name: name.into(), thread })
+}
+
+impl<T> Lcore<T> {
+    /// Whether the loop has come to its end.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Waits for the loop's end and takes its result.
+    ///
+    /// # Errors
+    /// A loop that could not be pinned, or that panicked.
+    pub fn join(self) -> Result<T, LcoreError> {
+        self.thread.join().unwrap_or(Err(LcoreError::Panicked { name: self.name }))
+    }
+}
+
+/// Whether the kernel keeps other work off a CPU: it is in `isolcpus=` or an isolated cpuset
+/// partition.
+#[must_use]
+pub fn is_isolated(cpu: usize) -> bool {
+    std::fs::read_to_string("/sys/devices/system/cpu/isolated")
+        .is_ok_and(|list| parse_cpu_list(&list).contains(&cpu))
+}
+
+/// Logs what a CPU lacks for a poll loop, with the remedy, and says whether it is isolated.
+pub fn check_isolation(role: &str, cpu: usize) -> bool {
+    let isolated = is_isolated(cpu);
+    if !isolated {
+        tracing::warn!(
+            "cpu {cpu} ({role}) is not isolated: other tasks may delay the loop; boot with \
+             isolcpus={cpu} nohz_full={cpu} rcu_nocbs={cpu}, or choose isolated CPUs with --cores"
+        );
+    }
+    isolated
+}
+
+/// CPU numbers in the kernel's list format: `0-3,8,10-11`. Parts that cannot be read are skipped.
+#[must_use]
+pub fn parse_cpu_list(list: &str) -> Vec<usize> {
+    let mut cpus = Vec::new();
+    for part in list.trim().split(',') {
+        match part.split_once('-') {
+            Some((first, last)) => {
+                if let (Ok(first), Ok(last)) = (first.parse::<usize>(), last.parse::<usize>()) {
+                    cpus.extend((first..=last).take(4096));
+                }
+            }
+            None => cpus.extend(part.parse::<usize>()),
+        }
+    }
+    cpus
+}
+
+/// Measures for how long at a time a poll loop is kept from looking at the clock.
+///
+/// The loop calls [`tick`](Self::tick) in every round and between bounded pieces of work, so that
+/// a gap far longer than such a piece is time taken by the machine: interrupts, other tasks, the
+/// hypervisor. This is the baseline beside which a tail latency means something.
+#[derive(Debug)]
+pub struct JitterMeter {
+    clock: TscClock,
+    last: Tsc,
+    gaps: LatencyHistogram,
+}
+
+impl JitterMeter {
+    /// A meter whose first gap starts now.
+    #[must_use]
+    pub fn new(clock: TscClock) -> Self {
+        Self { clock, last: clock.now(), gaps: LatencyHistogram::new() }
+    }
+
+    /// Records the time since the last tick, and returns the present.
+    #[inline]
+    pub fn tick(&mut self) -> Tsc {
+        let now = self.clock.now();
+        self.gaps.record(self.clock.to_ns(now.since(self.last)).0);
+        self.last = now;
+        now
+    }
+
+    /// The gaps so far, in nanoseconds.
+    #[must_use]
+    pub fn gaps(&self) -> &LatencyHistogram {
+        &self.gaps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn cpu_lists() {
+        assert_eq!(parse_cpu_list("0-3,8,10-11\n"), [0, 1, 2, 3, 8, 10, 11]);
+        assert_eq!(parse_cpu_list("\n"), [0; 0]);
+        assert_eq!(parse_cpu_list("x,3-,2"), [2]);
+    }
+
+    #[test]
+    fn a_loop_runs_where_it_was_put() {
+        let cpu = *allowed_cpus().last().unwrap();
+        let status = launch("test-loop", Some(cpu), || {
+            std::fs::read_to_string("/proc/thread-self/status").unwrap()
+        });
+        let status = status.unwrap().join().unwrap();
+        let list = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:")).unwrap();
+        assert_eq!(parse_cpu_list(list), [cpu]);
+        assert!(status.starts_with("Name:\ttest-loop"));
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_named() {
+        let error = launch("l", Some(99_999), || ()).err().unwrap().to_string();
+        assert!(error.starts_with("cpu 99999 is not among the CPUs of this process (0"), "{error}");
+    }
+
+    #[test]
+    fn a_panic_is_an_error_of_join() {
+        let lcore = launch("doomed", None, || if true { std::panic::resume_unwind(Box::new(())) });
+        assert_eq!(lcore.unwrap().join().err().unwrap().to_string(), "the loop `doomed` panicked");
+    }
+
+    #[test]
+    fn the_meter_sees_a_pause() {
+        let mut meter = JitterMeter::new(TscClock::get());
+        for _ in 0..1000 {
+            meter.tick();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        meter.tick();
+        assert!(meter.gaps().percentiles().max >= 19_000_000);
+        assert!(meter.gaps().count_above(10_000_000) >= 1);
+    }
+}

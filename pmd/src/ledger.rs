@@ -1,0 +1,323 @@
+//! The loss ledger: every frame that came from the wire was delivered, or dropped for a cause.
+//!
+//! Each place that takes frames from the wire, hands them over for good, or loses them owns one
+//! [`Tally`]; nobody else writes it. A [`Ledger`] is a list of views on the tallies of one run,
+//! and [`Ledger::check`] is the invariant `from wire = delivered + sum of drops by cause`, which
+//! holds whenever no frame is between two places, so at every stop.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crossbeam_utils::CachePadded;
+
+macro_rules! causes {
+    ($($variant:ident $name:literal $text:literal,)*) => {
+        /// Why a frame was lost. One list: the names are those of reports and metrics.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(usize)]
+        #[non_exhaustive]
+        pub enum Cause {
+            $(#[doc = $text] $variant,)*
+        }
+
+        impl Cause {
+            /// All causes, in the order of the list.
+            pub const ALL: &'static [Cause] = &[$(Cause::$variant,)*];
+
+            /// Name in reports and metrics.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Cause::$variant => $name,)* }
+            }
+
+            /// What happened, in a few words.
+            #[must_use]
+            pub const fn text(self) -> &'static str {
+                match self { $(Cause::$variant => $text,)* }
+            }
+        }
+    };
+}
+
+causes! {
+    NoMbuf "no-mbuf" "the pool had no free buffer",
+    RingFull "ring-full" "the receive ring was full",
+    KernelDrop "kernel-drop" "the kernel had no room in the socket's ring",
+    Oversize "oversize" "longer than a receive slot or the longest chain",
+    Malformed "malformed" "headers or payload contradict their lengths",
+    IpFragment "ip-fragment" "a fragment of an IP datagram; fragments are not reassembled",
+    BadChecksum "bad-checksum" "an IPv4, UDP or ICMP checksum is wrong",
+    NotForUs "not-for-us" "another protocol, or another host's address",
+    DemuxMiss "demux-miss" "UDP, but no stream is configured for the destination",
+    BadVersion "bad-version" "a payload of an unknown format or version",
+    Unsupported "unsupported" "well formed, but a kind that is not handled",
+    Late "late" "came when its events had been closed",
+    Duplicate "duplicate" "a sequence number that had already come",
+    DeviceError "device-error" "the device reported or made an error",
+    Aborted "aborted" "still queued when the run was stopped",
+}
+
+/// How many causes there are.
+pub const CAUSES: usize = Cause::ALL.len();
+
+#[derive(Default)]
+struct Cells {
+    from_wire: AtomicU64,
+    bytes: AtomicU64,
+    delivered: AtomicU64,
+    dropped: [AtomicU64; CAUSES],
+}
+
+/// Adds to a counter that only the caller writes: a plain load and store, no locked instruction.
+#[inline]
+fn bump(cell: &AtomicU64, n: u64) {
+    cell.store(cell.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+}
+
+/// The counters of one place, and the only right to write them.
+#[derive(Default)]
+pub struct Tally(Arc<CachePadded<Cells>>);
+
+impl Tally {
+    /// Counters at zero.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Counts frames that reached the port, `bytes` long together.
+    #[inline]
+    pub fn count_from_wire(&mut self, frames: u64, bytes: u64) {
+        bump(&self.0.from_wire, frames);
+        bump(&self.0.bytes, bytes);
+    }
+
+    /// Counts frames that reached their consumer.
+    #[inline]
+    pub fn count_delivered(&mut self, frames: u64) {
+        bump(&self.0.delivered, frames);
+    }
+
+    /// Counts lost frames.
+    #[inline]
+    pub fn count_dropped(&mut self, cause: Cause, frames: u64) {
+        bump(&self.0.dropped[cause as usize], frames);
+    }
+
+    /// A reader for these counters.
+    #[must_use]
+    pub fn view(&self) -> TallyView {
+        TallyView(Arc::clone(&self.0))
+    }
+}
+
+/// Reads the counters of one place.
+#[derive(Clone)]
+pub struct TallyView(Arc<CachePadded<Cells>>);
+
+impl TallyView {
+    /// The counters now. While the writer runs, they may be from slightly different moments.
+    #[must_use]
+    pub fn balance(&self) -> Balance {
+        let read = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
+        Balance {
+            from_wire: read(&self.0.from_wire),
+            bytes: read(&self.0.bytes),
+            delivered: read(&self.0.delivered),
+            dropped: std::array::from_fn(|i| read(&self.0.dropped[i])),
+        }
+    }
+}
+
+/// A sum of counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Balance {
+    /// Frames that reached the ports.
+    pub from_wire: u64,
+    /// Their bytes, without preamble and frame check sequence.
+    pub bytes: u64,
+    /// Frames that reached their consumers.
+    pub delivered: u64,
+    /// Lost frames, by `Cause as usize`.
+    pub dropped: [u64; CAUSES],
+}
+
+impl Balance {
+    /// Lost frames of one cause.
+    #[must_use]
+    pub fn dropped_for(&self, cause: Cause) -> u64 {
+        self.dropped[cause as usize]
+    }
+
+    /// Lost frames of all causes.
+    #[must_use]
+    pub fn dropped_total(&self) -> u64 {
+        self.dropped.iter().sum()
+    }
+
+    /// The causes that lost frames, with their counts.
+    pub fn drops(&self) -> impl Iterator<Item = (Cause, u64)> + '_ {
+        Cause::ALL.iter().map(|&cause| (cause, self.dropped_for(cause))).filter(|&(_, n)| n > 0)
+    }
+
+    /// Whether every frame is accounted for.
+    #[must_use]
+    pub fn is_balanced(&self) -> bool {
+        self.from_wire == self.delivered + self.dropped_total()
+    }
+
+    /// Adds the counters of another place.
+    pub fn add(&mut self, other: &Balance) {
+        self.from_wire += other.from_wire;
+        self.bytes += other.bytes;
+        self.delivered += other.delivered;
+        for (sum, n) in self.dropped.iter_mut().zip(other.dropped) {
+            *sum += n;
+        }
+    }
+}
+
+/// The ledger does not balance: frames were lost without a cause, or counted twice.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error(
+    "the loss ledger does not balance: {} from wire, {} delivered, {} dropped, difference {}",
+    .0.from_wire, .0.delivered, .0.dropped_total(),
+    i128::from(.0.from_wire) - i128::from(.0.delivered) - i128::from(.0.dropped_total())
+)]
+pub struct Imbalance(pub Balance);
+
+/// The tallies of one run.
+#[derive(Clone, Default)]
+pub struct Ledger {
+    places: Vec<(String, TallyView)>,
+}
+
+impl Ledger {
+    /// A ledger without places.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a place. Each tally belongs to one ledger, once.
+    pub fn add(&mut self, place: impl Into<String>, tally: TallyView) {
+        self.places.push((place.into(), tally));
+    }
+
+    /// The places and their counters now.
+    pub fn places(&self) -> impl Iterator<Item = (&str, Balance)> {
+        self.places.iter().map(|(name, view)| (name.as_str(), view.balance()))
+    }
+
+    /// The sum over all places now.
+    #[must_use]
+    pub fn balance(&self) -> Balance {
+        let mut sum = Balance::default();
+        self.places().for_each(|(_, balance)| sum.add(&balance));
+        sum
+    }
+
+    /// The sum over all places, if it balances. Meaningful while no frame is between two places:
+    /// after the poll loops have stopped.
+    ///
+    /// # Errors
+    /// The sum, when frames are missing from it or counted twice.
+    pub fn check(&self) -> Result<Balance, Imbalance> {
+        let sum = self.balance();
+        if sum.is_balanced() { Ok(sum) } else { Err(Imbalance(sum)) }
+    }
+}
+
+#[derive(Default)]
+struct SentCells {
+    packets: AtomicU64,
+    bytes: AtomicU64,
+    errors: AtomicU64,
+}
+
+/// What a transmit queue has sent; the only right to write it. Frames that a queue does not take
+/// stay with the caller, so they are no loss of the queue's.
+#[derive(Default)]
+pub struct Sent(Arc<CachePadded<SentCells>>);
+
+impl Sent {
+    /// Counters at zero.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Counts frames that were put on the wire.
+    #[inline]
+    pub fn count(&mut self, packets: u64, bytes: u64) {
+        bump(&self.0.packets, packets);
+        bump(&self.0.bytes, bytes);
+    }
+
+    /// Counts frames that were taken from the caller but that the device refused.
+    #[inline]
+    pub fn count_errors(&mut self, packets: u64) {
+        bump(&self.0.errors, packets);
+    }
+
+    /// A reader for these counters.
+    #[must_use]
+    pub fn view(&self) -> SentView {
+        SentView(Arc::clone(&self.0))
+    }
+}
+
+/// Reads what a transmit queue has sent.
+#[derive(Clone)]
+pub struct SentView(Arc<CachePadded<SentCells>>);
+
+impl SentView {
+    /// Frames put on the wire.
+    #[must_use]
+    pub fn packets(&self) -> u64 {
+        self.0.packets.load(Ordering::Relaxed)
+    }
+
+    /// Their bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.0.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Frames that the device refused.
+    #[must_use]
+    pub fn errors(&self) -> u64 {
+        self.0.errors.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_frame_without_a_cause_is_found() {
+        let (mut rx, mut sink) = (Tally::new(), Tally::new());
+        let mut ledger = Ledger::new();
+        ledger.add("rx", rx.view());
+        ledger.add("sink", sink.view());
+        rx.count_from_wire(10, 640);
+        rx.count_dropped(Cause::NoMbuf, 1);
+        sink.count_delivered(8);
+        assert_eq!(ledger.check().map_err(|e| e.to_string()).err().as_deref(), Some(
+            "the loss ledger does not balance: 10 from wire, 8 delivered, 1 dropped, difference 1"
+        ));
+        sink.count_dropped(Cause::Late, 1);
+        let sum = ledger.check().ok();
+        assert_eq!(sum.map(|s| s.drops().collect::<Vec<_>>()), Some(vec![(Cause::NoMbuf, 1), (Cause::Late, 1)]));
+    }
+
+    #[test]
+    fn names_are_unique_and_kebab_case() {
+        let mut names: Vec<_> = Cause::ALL.iter().map(|c| c.name()).collect();
+        assert!(names.iter().all(|n| n.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')));
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), CAUSES);
+    }
+}

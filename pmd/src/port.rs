@@ -1,0 +1,353 @@
+//! Ports and queues: `Port<Probed>` -> `configure` -> `Port<Configured>` -> `start` ->
+//! `Port<Started>` with its queues, and back.
+//!
+//! Queues are values: a poll loop owns the ones that it polls, nobody else can reach them, and
+//! [`Port::stop`] wants all of them back, so a port cannot be reconfigured under a loop.
+
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use pollux_mempool::{Burst, Mempool, PoolCache};
+
+use crate::driver::{Capabilities, Driver, Origin, RxDriver, TxDriver};
+use crate::ledger::{Sent, SentView, Tally, TallyView};
+use crate::spec::SpecError;
+
+/// Why a port cannot be opened, configured, started or stopped.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PortError {
+    /// The spec cannot be read.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// No driver of that name.
+    #[error("no driver `{driver}`; there are: {known}")]
+    UnknownDriver {
+        /// The name asked for.
+        driver: String,
+        /// The names of all drivers.
+        known: String,
+    },
+    /// Something was asked that the device does not offer.
+    #[error("port {port}: {asked} asked for, but the device offers {offered}")]
+    Unsupported {
+        /// The port.
+        port: String,
+        /// What was asked.
+        asked: String,
+        /// What there is.
+        offered: String,
+    },
+    /// The system refused.
+    #[error("port {port}: {what}: {source}{}", hint(.hint))]
+    System {
+        /// The port.
+        port: String,
+        /// What was tried.
+        what: String,
+        /// What to do about it; may be empty.
+        hint: String,
+        /// The system's word.
+        source: std::io::Error,
+    },
+    /// The file or device holds something that cannot be used.
+    #[error("port {port}: {what}")]
+    Device {
+        /// The port.
+        port: String,
+        /// What is wrong, and what to do about it.
+        what: String,
+    },
+    /// `stop` was not given all the port's queues, and only those.
+    #[error("port {port}: stop needs exactly the {expected} queues that start gave out, got {got}")]
+    WrongQueues {
+        /// The port.
+        port: String,
+        /// Queues that belong to the port.
+        expected: usize,
+        /// Queues of this port among those given.
+        got: usize,
+    },
+}
+
+fn hint(hint: &str) -> String {
+    if hint.is_empty() { String::new() } else { format!(" ({hint})") }
+}
+
+/// What a port is to be set up with.
+#[derive(Clone, Debug)]
+pub struct PortConfig {
+    /// Receive queues; 0 for a port that only sends.
+    pub rx_queues: u16,
+    /// Transmit queues; 0 for a port that only receives.
+    pub tx_queues: u16,
+    /// Descriptors or frames in each queue's ring.
+    pub ring: usize,
+    /// Pool that received frames are put in.
+    pub pool: Mempool,
+}
+
+impl PortConfig {
+    /// One queue each way, 1024 deep.
+    #[must_use]
+    pub fn new(pool: Mempool) -> Self {
+        Self { rx_queues: 1, tx_queues: 1, ring: 1024, pool }
+    }
+}
+
+/// State: opened; its capabilities are known, nothing is set up.
+#[derive(Debug)]
+pub struct Probed(());
+
+/// State: set up, not running.
+#[derive(Debug)]
+pub struct Configured(PortConfig);
+
+/// State: running; its queues are with their poll loops.
+#[derive(Debug)]
+pub struct Started(PortConfig);
+
+/// A NIC port, a capture file, or whatever a driver makes look like one.
+pub struct Port<S> {
+    driver: Box<dyn Driver>,
+    id: u16,
+    spec: String,
+    state: S,
+}
+
+/// A started port and its queues.
+pub struct StartedPort {
+    /// The port, for link state and [`Port::stop`].
+    pub port: Port<Started>,
+    /// Its receive queues, in order.
+    pub rx: Vec<RxQueue>,
+    /// Its transmit queues, in order.
+    pub tx: Vec<TxQueue>,
+}
+
+impl<S> Port<S> {
+    /// Number of the port in this process, as in the metadata of the frames that it receives.
+    #[must_use]
+    pub fn id(&self) -> u16 {
+        self.id
+    }
+
+    /// The spec that the port was opened with.
+    #[must_use]
+    pub fn spec(&self) -> &str {
+        &self.spec
+    }
+
+    /// What the device offers.
+    #[must_use]
+    pub fn capabilities(&self) -> Capabilities {
+        self.driver.capabilities()
+    }
+
+    fn with_state<T>(self, state: T) -> Port<T> {
+        Port { driver: self.driver, id: self.id, spec: self.spec, state }
+    }
+}
+
+impl Port<Probed> {
+    /// Wraps an opened driver. Programs open ports by spec, through the
+    /// [`Registry`](crate::Registry); this is for a device that was made by hand.
+    #[must_use]
+    pub fn new(spec: impl Into<String>, driver: Box<dyn Driver>) -> Self {
+        static NEXT: AtomicU16 = AtomicU16::new(0);
+        Self { driver, id: NEXT.fetch_add(1, Ordering::Relaxed), spec: spec.into(), state: Probed(()) }
+    }
+
+    /// Checks the configuration against what the device offers. The device is not touched.
+    ///
+    /// # Errors
+    /// [`PortError::Unsupported`] names what was asked and what there is.
+    pub fn configure(self, config: PortConfig) -> Result<Port<Configured>, PortError> {
+        let offered = self.driver.capabilities();
+        let refuse = |asked: String, offered: String| {
+            Err(PortError::Unsupported { port: self.spec.clone(), asked, offered })
+        };
+        if config.rx_queues > offered.max_rx_queues {
+            return refuse(
+                format!("{} receive queues", config.rx_queues),
+                format!("at most {}", offered.max_rx_queues),
+            );
+        }
+        if config.tx_queues > offered.max_tx_queues {
+            return refuse(
+                format!("{} transmit queues", config.tx_queues),
+                format!("at most {}", offered.max_tx_queues),
+            );
+        }
+        if config.rx_queues == 0 && config.tx_queues == 0 {
+            return refuse("no queue at all".into(), "queues in at least one direction".into());
+        }
+        if !(2..=1 << 20).contains(&config.ring) {
+            return refuse(format!("a ring of {}", config.ring), "rings of 2 to 1048576".into());
+        }
+        self.driver.validate(&config)?;
+        Ok(self.with_state(Configured(config)))
+    }
+}
+
+impl Port<Configured> {
+    /// Starts the device and hands out its queues.
+    ///
+    /// # Errors
+    /// What the device or the system refused; the port is gone then, and so is all it had opened.
+    pub fn start(mut self) -> Result<StartedPort, PortError> {
+        let config = &self.state.0;
+        let queues = self.driver.start(config, self.id)?;
+        debug_assert_eq!(queues.rx.len(), usize::from(config.rx_queues));
+        debug_assert_eq!(queues.tx.len(), usize::from(config.tx_queues));
+        let rx = (0..).zip(queues.rx).map(|(queue, driver)| RxQueue {
+            driver,
+            tally: Tally::new(),
+            origin: Origin::new(self.id, queue),
+        });
+        let tx = (0..).zip(queues.tx).map(|(queue, driver)| TxQueue {
+            driver,
+            sent: Sent::new(),
+            port: self.id,
+            queue,
+        });
+        let (rx, tx) = (rx.collect(), tx.collect());
+        let Configured(config) = self.state;
+        let port = Port { driver: self.driver, id: self.id, spec: self.spec, state: Started(config) };
+        Ok(StartedPort { port, rx, tx })
+    }
+
+    /// Gives up the configuration, to make another.
+    #[must_use]
+    pub fn deconfigure(self) -> Port<Probed> {
+        self.with_state(Probed(()))
+    }
+}
+
+impl Port<Started> {
+    /// Whether the link is up, as far as the device can tell.
+    #[must_use]
+    pub fn link_is_up(&self) -> bool {
+        self.driver.link_is_up()
+    }
+
+    /// Stops the device. Takes all the port's queues back; frames that are still in a receive
+    /// queue are counted as [`Cause::Aborted`](crate::Cause::Aborted).
+    ///
+    /// # Errors
+    /// [`PortError::WrongQueues`] if queues are missing or of another port, or what the device
+    /// reported while it stopped (a file that could not be completed, say).
+    pub fn stop(mut self, rx: Vec<RxQueue>, tx: Vec<TxQueue>) -> Result<Port<Configured>, PortError> {
+        let config = &self.state.0;
+        let expected = usize::from(config.rx_queues) + usize::from(config.tx_queues);
+        let got = rx.iter().filter(|q| q.origin.port == self.id).count()
+            + tx.iter().filter(|q| q.port == self.id).count();
+        if got != expected || rx.len() + tx.len() != expected {
+            return Err(PortError::WrongQueues { port: self.spec, expected, got });
+        }
+        let mut tx: Vec<_> = tx.into_iter().map(|queue| (queue.driver, queue.sent)).collect();
+        for (driver, sent) in &mut tx {
+            driver.finish(sent);
+        }
+        let mut rx: Vec<_> = rx.into_iter().map(|queue| (queue.driver, queue.tally)).collect();
+        for (driver, tally) in &mut rx {
+            driver.finish(tally);
+        }
+        drop((rx, tx));
+        self.driver.stop()?;
+        let Started(config) = self.state;
+        Ok(Port { driver: self.driver, id: self.id, spec: self.spec, state: Configured(config) })
+    }
+}
+
+/// Whether a receive queue can still yield frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RxState {
+    /// It can.
+    Live,
+    /// Its link is down at present.
+    Down,
+    /// Its recording has come to its end, for good.
+    Exhausted,
+}
+
+/// A receive queue, owned by one poll loop.
+pub struct RxQueue {
+    driver: Box<dyn RxDriver>,
+    tally: Tally,
+    origin: Origin,
+}
+
+impl RxQueue {
+    /// Adds frames that have arrived to the burst, as many as fit, and returns how many. Never
+    /// waits. Buffers for drivers that copy are taken from `cache`.
+    #[inline]
+    pub fn rx<const N: usize>(&mut self, cache: &mut PoolCache, burst: &mut Burst<N>) -> usize {
+        self.driver.rx(cache, &mut burst.as_mut(), &mut self.origin, &mut self.tally)
+    }
+
+    /// Whether the queue can still yield frames. Cheap, but for the loop's idle rounds.
+    #[must_use]
+    pub fn state(&self) -> RxState {
+        self.driver.state()
+    }
+
+    /// Reads counters that live outside the process (the kernel's drops) into the ledger. May
+    /// enter the kernel: for housekeeping, not for each poll.
+    pub fn sync_counters(&mut self) {
+        self.driver.sync_counters(&mut self.tally);
+    }
+
+    /// The ledger's view of this queue.
+    #[must_use]
+    pub fn tally(&self) -> TallyView {
+        self.tally.view()
+    }
+
+    /// Port that the queue belongs to.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.origin.port
+    }
+
+    /// Number of the queue on its port.
+    #[must_use]
+    pub fn queue(&self) -> u16 {
+        self.origin.queue
+    }
+}
+
+/// A transmit queue, owned by one poll loop.
+pub struct TxQueue {
+    driver: Box<dyn TxDriver>,
+    sent: Sent,
+    port: u16,
+    queue: u16,
+}
+
+impl TxQueue {
+    /// Takes frames out of the front of the burst and sends them, as many as the device has room
+    /// for; the rest stays with the caller. Returns how many were taken. Buffers that are done
+    /// with go to `cache`.
+    #[inline]
+    pub fn tx<const N: usize>(&mut self, cache: &mut PoolCache, burst: &mut Burst<N>) -> usize {
+        self.driver.tx(cache, &mut burst.as_mut(), &mut self.sent)
+    }
+
+    /// What the queue has sent.
+    #[must_use]
+    pub fn sent(&self) -> SentView {
+        self.sent.view()
+    }
+
+    /// Port that the queue belongs to.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Number of the queue on its port.
+    #[must_use]
+    pub fn queue(&self) -> u16 {
+        self.queue
+    }
+}

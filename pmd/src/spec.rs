@@ -1,0 +1,217 @@
+//! Port specs: how a port is named on a command line.
+//!
+//! `driver`, `driver:target`, `driver:key=value,key=value` or `driver:target,key=value`, as in
+//! `loopback`, `af_packet:eth0`, `pcap:rx=in.pcap,tx=out.pcapng`, `pci:0000:03:00.0`.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A parsed port spec.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortSpec {
+    driver: String,
+    target: Option<String>,
+    options: Vec<(String, String)>,
+}
+
+/// Why a port spec means nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpecError {
+    /// Nothing in front of the colon.
+    #[error("port spec `{0}` names no driver; examples: loopback, af_packet:eth0, pcap:rx=FILE")]
+    NoDriver(String),
+    /// A part behind the first that is not `key=value`.
+    #[error("port spec `{spec}`: `{part}` is not of the form key=value")]
+    NotAnOption {
+        /// The whole spec.
+        spec: String,
+        /// The part in question.
+        part: String,
+    },
+    /// A key that stands twice.
+    #[error("port spec `{spec}`: option `{key}` is given twice")]
+    Twice {
+        /// The whole spec.
+        spec: String,
+        /// The key.
+        key: String,
+    },
+    /// A key that the driver does not know.
+    #[error("port spec `{spec}`: {driver} has no option `{key}`; it has: {known}")]
+    UnknownOption {
+        /// The whole spec.
+        spec: String,
+        /// The driver.
+        driver: String,
+        /// The key.
+        key: String,
+        /// The keys that the driver knows.
+        known: String,
+    },
+    /// A value that the driver cannot use.
+    #[error("port spec `{spec}`: `{value}` is no valid {key}: {expected}")]
+    BadValue {
+        /// The whole spec.
+        spec: String,
+        /// The key, or `target`.
+        key: String,
+        /// The value.
+        value: String,
+        /// What would be valid.
+        expected: String,
+    },
+    /// The driver needs a target, or takes none.
+    #[error("port spec `{spec}`: {what}")]
+    Target {
+        /// The whole spec.
+        spec: String,
+        /// What is wrong with the target.
+        what: String,
+    },
+}
+
+impl FromStr for PortSpec {
+    type Err = SpecError;
+
+    fn from_str(spec: &str) -> Result<Self, SpecError> {
+        let (driver, rest) = spec.split_once(':').unwrap_or((spec, ""));
+        if driver.is_empty() {
+            return Err(SpecError::NoDriver(spec.into()));
+        }
+        let mut parsed = Self { driver: driver.into(), target: None, options: Vec::new() };
+        for (i, part) in rest.split(',').filter(|part| !part.is_empty()).enumerate() {
+            match part.split_once('=') {
+                Some((key, value)) => {
+                    if parsed.option(key).is_some() {
+                        return Err(SpecError::Twice { spec: spec.into(), key: key.into() });
+                    }
+                    parsed.options.push((key.into(), value.into()));
+                }
+                None if i == 0 => parsed.target = Some(part.into()),
+                None => {
+                    return Err(SpecError::NotAnOption { spec: spec.into(), part: part.into() });
+                }
+            }
+        }
+        Ok(parsed)
+    }
+}
+
+impl fmt::Display for PortSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.driver)?;
+        let options = self.options.iter().map(|(key, value)| format!("{key}={value}"));
+        for (i, part) in self.target.iter().cloned().chain(options).enumerate() {
+            write!(f, "{}{part}", if i == 0 { ':' } else { ',' })?;
+        }
+        Ok(())
+    }
+}
+
+impl PortSpec {
+    /// The driver's name.
+    #[must_use]
+    pub fn driver(&self) -> &str {
+        &self.driver
+    }
+
+    /// What stands behind the colon without a key: an interface, an address.
+    #[must_use]
+    pub fn target(&self) -> Option<&str> {
+        self.target.as_deref()
+    }
+
+    /// The value of an option.
+    #[must_use]
+    pub fn option(&self, key: &str) -> Option<&str> {
+        self.options.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
+    }
+
+    /// Refuses options that the driver does not know, so that a typo is not ignored.
+    ///
+    /// # Errors
+    /// Names the first unknown option and the known ones.
+    pub fn expect_options(&self, known: &[&str]) -> Result<(), SpecError> {
+        match self.options.iter().find(|(key, _)| !known.contains(&key.as_str())) {
+            None => Ok(()),
+            Some((key, _)) => Err(SpecError::UnknownOption {
+                spec: self.to_string(),
+                driver: self.driver.clone(),
+                key: key.clone(),
+                known: if known.is_empty() { "none".into() } else { known.join(", ") },
+            }),
+        }
+    }
+
+    /// Refuses a target where the driver takes none.
+    ///
+    /// # Errors
+    /// Says that the driver takes none.
+    pub fn expect_no_target(&self) -> Result<(), SpecError> {
+        match &self.target {
+            None => Ok(()),
+            Some(target) => Err(SpecError::Target {
+                spec: self.to_string(),
+                what: format!("{} takes no `{target}`, only key=value", self.driver),
+            }),
+        }
+    }
+
+    /// The value of an option as a number or another type, or `default`.
+    ///
+    /// # Errors
+    /// Says what would be valid, when the value is not.
+    pub fn parse_option<T: FromStr>(&self, key: &str, default: T, expected: &str) -> Result<T, SpecError> {
+        match self.option(key) {
+            None => Ok(default),
+            Some(value) => value.parse().map_err(|_| self.bad_value(key, value, expected)),
+        }
+    }
+
+    /// The error for a value that cannot be used.
+    #[must_use]
+    pub fn bad_value(&self, key: &str, value: &str, expected: &str) -> SpecError {
+        SpecError::BadValue {
+            spec: self.to_string(),
+            key: key.into(),
+            value: value.into(),
+            expected: expected.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn specs_of_the_docs_parse_and_print() {
+        for spec in [
+            "loopback",
+            "loopback:queues=2",
+            "af_packet:eth0",
+            "af_packet:eth0,frame=4096",
+            "pcap:rx=in.pcap,tx=out.pcapng",
+            "pci:0000:03:00.0",
+            "vhost-user:/path.sock,server=1",
+        ] {
+            assert_eq!(spec.parse::<PortSpec>().unwrap().to_string(), spec);
+        }
+        let spec: PortSpec = "pci:0000:03:00.0,mtu=9000".parse().unwrap();
+        assert_eq!((spec.target(), spec.option("mtu")), (Some("0000:03:00.0"), Some("9000")));
+    }
+
+    #[test]
+    fn nonsense_is_named() {
+        let error = |spec: &str| spec.parse::<PortSpec>().unwrap_err().to_string();
+        assert!(error("").contains("names no driver"));
+        assert!(error(":eth0").contains("names no driver"));
+        assert!(error("pcap:a,b").contains("`b` is not of the form"));
+        assert!(error("pcap:rx=a,rx=b").contains("`rx` is given twice"));
+        let spec: PortSpec = "pcap:rxx=a".parse().unwrap();
+        let typo = spec.expect_options(&["rx", "tx"]).unwrap_err().to_string();
+        assert_eq!(typo, "port spec `pcap:rxx=a`: pcap has no option `rxx`; it has: rx, tx");
+    }
+}
