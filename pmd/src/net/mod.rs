@@ -1,0 +1,56 @@
+//! Protocol headers: views, checksums, the parser of the hot path, a UDP header template, and
+//! the responder that keeps a polled port reachable.
+//!
+//! Everything here works on byte slices and plain integers: it neither allocates nor knows
+//! buffers or ports.
+
+mod arp;
+pub mod checksum;
+pub mod headers;
+mod mac;
+mod parse;
+mod responder;
+mod template;
+#[cfg(test)]
+pub(crate) mod testing;
+
+pub use arp::ArpTable;
+pub use checksum::Checksum;
+pub use mac::{MacAddr, MacError};
+pub use parse::{ParseOptions, Parsed, Udp, parse};
+pub use responder::Responder;
+pub use template::{MAX_PAYLOAD, UDP_HEADERS, UdpEndpoint, UdpTemplate};
+
+use crate::ledger::Cause;
+
+/// Why [`parse`] refused a frame. Each is one drop cause of the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Reject {
+    /// A length or a version contradicts the bytes that are there.
+    #[error("malformed: a header's length or version contradicts the frame")]
+    Malformed,
+    /// An IP fragment, the first one included: streams carry whole datagrams only.
+    #[error("IP fragment: let the sender keep datagrams within the MTU")]
+    IpFragment,
+    /// The IPv4 header checksum or the UDP checksum is wrong.
+    #[error("bad checksum")]
+    BadChecksum,
+    /// A unicast datagram for another address.
+    #[error("addressed to another host")]
+    NotForUs,
+    /// Well-formed, but of a kind that is not parsed: IPv6 extension headers, three VLAN tags.
+    #[error("unsupported header")]
+    Unsupported,
+}
+
+impl From<Reject> for Cause {
+    fn from(reject: Reject) -> Self {
+        match reject {
+            Reject::Malformed => Self::Malformed,
+            Reject::IpFragment => Self::IpFragment,
+            Reject::BadChecksum => Self::BadChecksum,
+            Reject::NotForUs => Self::NotForUs,
+            Reject::Unsupported => Self::Unsupported,
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! The parser of the hot path: from a frame to what the poll loop must know of it.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+use super::Reject;
+use super::checksum::{Checksum, ipv4_header_is_valid};
+use super::headers::{
+    ETHERTYPE_ARP, ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_QINQ, ETHERTYPE_VLAN, EthernetHeader,
+    ICMP_ECHO_REQUEST, IcmpEchoHeader, Ipv4Header, Ipv6Header, PROTOCOL_ICMP, PROTOCOL_UDP,
+    UdpHeader, VlanTag,
+};
+
+/// What [`parse`] verifies. The default verifies all and takes any address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ParseOptions {
+    /// Verify the IPv4 header checksum. Clear it where hardware did, or where frames never were
+    /// on a wire: the kernel leaves checksums unfinished for a NIC to fill in, and frames
+    /// captured on the sending host, or crossing a veth pair, are taken before that.
+    pub ip_checksum: bool,
+    /// Verify the UDP checksum where the sender made one and the datagram lies in the first
+    /// segment; [`Udp::verify`] does so for chained segments. Clear it where hardware did, or
+    /// where frames never were on a wire.
+    pub udp_checksum: bool,
+    /// Take only IPv4 datagrams for this address, for multicast and for broadcast
+    /// 255.255.255.255; without it, any.
+    pub local: Option<Ipv4Addr>,
+}
+
+impl ParseOptions {
+    /// No checksum is verified; any address is taken.
+    pub const TRUSTED: Self = Self {
+        ip_checksum: false,
+        udp_checksum: false,
+        local: None,
+    };
+}
+
+impl Default for ParseOptions {
+    fn default() -> Self {
+        Self {
+            ip_checksum: true,
+            udp_checksum: true,
+            local: None,
+        }
+    }
+}
+
+/// What a frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parsed {
+    /// A whole UDP datagram.
+    Udp(Udp),
+    /// ARP, not looked into: for the [`Responder`](super::Responder).
+    Arp,
+    /// An ICMP echo request over IPv4, not looked into: for the [`Responder`](super::Responder).
+    IcmpEcho,
+    /// Any other protocol.
+    Other,
+}
+
+/// A UDP datagram, and where in the frame its payload lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Udp {
+    /// Source address.
+    pub src: IpAddr,
+    /// Destination address, of the same family.
+    pub dst: IpAddr,
+    /// Source port.
+    pub src_port: u16,
+    /// Destination port.
+    pub dst_port: u16,
+    /// Bytes from the start of the frame to the payload; always within the first segment.
+    pub payload_offset: u16,
+    /// Bytes of payload; offset and length together lie within the frame.
+    pub payload_len: u16,
+    /// The checksum field; zero: the sender made none.
+    pub checksum: u16,
+}
+
+impl Udp {
+    /// The payload as far as it lies in `frame`, the first segment: all of it where the frame
+    /// has one segment.
+    #[must_use]
+    #[inline]
+    pub fn payload<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
+        let rest = frame
+            .get(usize::from(self.payload_offset)..)
+            .unwrap_or_default();
+        rest.get(..usize::from(self.payload_len)).unwrap_or(rest)
+    }
+
+    /// Verifies the checksum over all `segments` of the frame, the first one included. A
+    /// datagram over IPv4 without checksum is right (RFC 768).
+    ///
+    /// # Errors
+    /// [`Reject::BadChecksum`], also where a datagram over IPv6 has none (RFC 8200 section 8.1).
+    #[inline]
+    pub fn verify<'a>(&self, segments: impl IntoIterator<Item = &'a [u8]>) -> Result<(), Reject> {
+        if self.checksum == 0 && self.dst.is_ipv4() {
+            return Ok(());
+        }
+        let mut skip = usize::from(self.payload_offset) - size_of::<UdpHeader>();
+        let mut left = usize::from(self.payload_len) + size_of::<UdpHeader>();
+        let mut sum = Checksum::pseudo_header(self.src, self.dst, PROTOCOL_UDP, left as u16)
+            .ok_or(Reject::BadChecksum)?;
+        for segment in segments {
+            let part = segment.get(skip..).unwrap_or_default();
+            let part = part.get(..left).unwrap_or(part);
+            skip = skip.saturating_sub(segment.len());
+            left -= part.len();
+            sum.add(part);
+        }
+        // the field itself is zero only over IPv6 here, where that alone is wrong
+        (left == 0 && self.checksum != 0 && sum.is_valid())
+            .then_some(())
+            .ok_or(Reject::BadChecksum)
+    }
+}
+
+/// Parses Ethernet, up to two VLAN tags, IPv4 or IPv6, and UDP.
+///
+/// `frame` is the first segment and holds all the headers; `total_len` is the length of the
+/// whole frame over all its segments, in bytes. Each length is bounded by the one outside it:
+/// UDP by IP, IP by the frame; bytes behind the IP datagram are Ethernet padding. Nothing is
+/// read behind a length that was not checked.
+///
+/// # Errors
+/// The cause for which the frame is to be counted and dropped.
+#[inline]
+pub fn parse(frame: &[u8], total_len: usize, options: &ParseOptions) -> Result<Parsed, Reject> {
+    let frame = frame.get(..total_len).unwrap_or(frame);
+    let (ethertype, at) = link_layer(frame)?;
+    match ethertype {
+        ETHERTYPE_IPV4 => ipv4(frame, at, total_len, *options),
+        ETHERTYPE_IPV6 => ipv6(frame, at, total_len, *options),
+        ETHERTYPE_ARP => Ok(Parsed::Arp),
+        _ => Ok(Parsed::Other),
+    }
+}
+
+/// A header at an offset, where all of it lies in the slice.
+#[inline(always)]
+pub(super) fn view<T>(frame: &[u8], at: usize) -> Result<&T, Reject>
+where
+    T: FromBytes + KnownLayout + Immutable + Unaligned,
+{
+    let bytes = frame.get(at..).ok_or(Reject::Malformed)?;
+    let (header, _) = T::ref_from_prefix(bytes).map_err(|_| Reject::Malformed)?;
+    Ok(header)
+}
+
+/// The EtherType behind at most two VLAN tags, and the offset of what follows it.
+#[inline(always)]
+pub(super) fn link_layer(frame: &[u8]) -> Result<(u16, usize), Reject> {
+    let mut at = size_of::<EthernetHeader>();
+    let mut ethertype = view::<EthernetHeader>(frame, 0)?.ethertype.get();
+    let mut tags = 0;
+    while matches!(ethertype, ETHERTYPE_VLAN | ETHERTYPE_QINQ) {
+        if tags == 2 {
+            return Err(Reject::Unsupported);
+        }
+        ethertype = view::<VlanTag>(frame, at)?.ethertype.get();
+        at += size_of::<VlanTag>();
+        tags += 1;
+    }
+    Ok((ethertype, at))
+}
+
+/// The IPv4 header at an offset and its length with options, after all checks of RFC 1122
+/// section 3.2.1 that need no address; the datagram lies within `total_len`.
+#[inline(always)]
+pub(super) fn ipv4_header(
+    frame: &[u8],
+    at: usize,
+    total_len: usize,
+    verify: bool,
+) -> Result<(&Ipv4Header, usize), Reject> {
+    let ip: &Ipv4Header = view(frame, at)?;
+    let header_len = ip.header_len();
+    let datagram_len = usize::from(ip.total_len.get());
+    if ip.version_ihl >> 4 != 4
+        || header_len < size_of::<Ipv4Header>()
+        || datagram_len < header_len
+        || at + datagram_len > total_len
+    {
+        return Err(Reject::Malformed);
+    }
+    let header = frame.get(at..at + header_len).ok_or(Reject::Malformed)?;
+    if verify && !ipv4_header_is_valid(header) {
+        return Err(Reject::BadChecksum);
+    }
+    if ip.is_fragment() {
+        return Err(Reject::IpFragment);
+    }
+    Ok((ip, header_len))
+}
+
+#[inline(always)]
+fn ipv4(frame: &[u8], at: usize, total_len: usize, opts: ParseOptions) -> Result<Parsed, Reject> {
+    let (ip, header_len) = ipv4_header(frame, at, total_len, opts.ip_checksum)?;
+    let dst = Ipv4Addr::from(ip.dst);
+    if let Some(local) = opts.local
+        && dst != local
+        && !dst.is_multicast()
+        && !dst.is_broadcast()
+    {
+        return Err(Reject::NotForUs);
+    }
+    let body = at + header_len;
+    let body_len = usize::from(ip.total_len.get()) - header_len;
+    match ip.protocol {
+        PROTOCOL_UDP => udp(frame, body, body_len, ip.src.into(), dst.into(), opts),
+        PROTOCOL_ICMP => icmp(frame, body, body_len),
+        _ => Ok(Parsed::Other),
+    }
+}
+
+/// Off the hot path: readout boards speak IPv4.
+#[inline(never)]
+fn ipv6(frame: &[u8], at: usize, total_len: usize, opts: ParseOptions) -> Result<Parsed, Reject> {
+    let ip: &Ipv6Header = view(frame, at)?;
+    let body = at + size_of::<Ipv6Header>();
+    let body_len = usize::from(ip.payload_len.get());
+    if ip.version_class_flow.get() >> 28 != 6 || body + body_len > total_len {
+        return Err(Reject::Malformed);
+    }
+    let (src, dst) = (Ipv6Addr::from(ip.src).into(), Ipv6Addr::from(ip.dst).into());
+    match ip.next_header {
+        PROTOCOL_UDP => udp(frame, body, body_len, src, dst, opts),
+        44 => Err(Reject::IpFragment),
+        // The other extension headers of RFC 7045 section 4: hop-by-hop, routing, ESP,
+        // authentication, destination options, mobility, HIP, shim6.
+        0 | 43 | 50 | 51 | 60 | 135 | 139 | 140 => Err(Reject::Unsupported),
+        _ => Ok(Parsed::Other),
+    }
+}
+
+#[inline(always)]
+fn udp(
+    frame: &[u8],
+    at: usize,
+    body_len: usize,
+    src: IpAddr,
+    dst: IpAddr,
+    opts: ParseOptions,
+) -> Result<Parsed, Reject> {
+    let header: &UdpHeader = view(frame, at)?;
+    let len = usize::from(header.len.get());
+    if len < size_of::<UdpHeader>() || len > body_len {
+        return Err(Reject::Malformed);
+    }
+    let udp = Udp {
+        src,
+        dst,
+        src_port: header.src_port.get(),
+        dst_port: header.dst_port.get(),
+        payload_offset: (at + size_of::<UdpHeader>()) as u16,
+        payload_len: (len - size_of::<UdpHeader>()) as u16,
+        checksum: header.checksum.get(),
+    };
+    if opts.udp_checksum && at + len <= frame.len() {
+        udp.verify([frame])?;
+    }
+    Ok(Parsed::Udp(udp))
+}
+
+#[inline(always)]
+fn icmp(frame: &[u8], at: usize, body_len: usize) -> Result<Parsed, Reject> {
+    let header: &IcmpEchoHeader = view(frame, at)?;
+    if body_len < size_of::<IcmpEchoHeader>() {
+        return Err(Reject::Malformed);
+    }
+    Ok(match header.kind {
+        ICMP_ECHO_REQUEST => Parsed::IcmpEcho,
+        _ => Parsed::Other,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,11 @@
+//! Streams: which one a datagram belongs to, and what its sequence numbers say was lost.
+
+mod demux;
+mod sequence;
+
+pub use demux::{Demux, DemuxBuilder, DemuxError, StreamCounts, StreamView};
+pub use sequence::{MAX_GAP, SequenceCounts, SequenceTracker, Verdict, WINDOW};
+
+/// A configured stream: a small number that indexes per-stream state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u16);
