@@ -52,7 +52,10 @@ fn count(path: &Path, segment: usize) -> Counts {
             Ok(Parsed::Udp(udp)) => {
                 udp.verify([first, rest])
                     .expect("recorded checksums are right");
-                *counts.udp.entry((udp.src, udp.dst_port)).or_default() += 1;
+                *counts
+                    .udp
+                    .entry((udp.addresses.src(), udp.dst_port))
+                    .or_default() += 1;
             }
             Ok(_) => counts.others += 1,
             Err(Reject::IpFragment) => counts.fragments += 1,

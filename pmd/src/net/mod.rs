@@ -17,7 +17,7 @@ pub(crate) mod testing;
 pub use arp::ArpTable;
 pub use checksum::Checksum;
 pub use mac::{MacAddr, MacError};
-pub use parse::{ParseOptions, Parsed, Udp, parse};
+pub use parse::{Addresses, ParseOptions, Parsed, Udp, parse};
 pub use responder::Responder;
 pub use template::{MAX_PAYLOAD, UDP_HEADERS, UdpEndpoint, UdpTemplate};
 

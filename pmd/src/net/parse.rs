@@ -60,13 +60,50 @@ pub enum Parsed {
     Other,
 }
 
+/// Source and destination of a datagram, which are of one family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Addresses {
+    /// IPv4.
+    V4 {
+        /// Source.
+        src: Ipv4Addr,
+        /// Destination.
+        dst: Ipv4Addr,
+    },
+    /// IPv6.
+    V6 {
+        /// Source.
+        src: Ipv6Addr,
+        /// Destination.
+        dst: Ipv6Addr,
+    },
+}
+
+impl Addresses {
+    /// The source, of either family.
+    #[must_use]
+    pub fn src(&self) -> IpAddr {
+        match *self {
+            Self::V4 { src, .. } => src.into(),
+            Self::V6 { src, .. } => src.into(),
+        }
+    }
+
+    /// The destination, of either family.
+    #[must_use]
+    pub fn dst(&self) -> IpAddr {
+        match *self {
+            Self::V4 { dst, .. } => dst.into(),
+            Self::V6 { dst, .. } => dst.into(),
+        }
+    }
+}
+
 /// A UDP datagram, and where in the frame its payload lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Udp {
-    /// Source address.
-    pub src: IpAddr,
-    /// Destination address, of the same family.
-    pub dst: IpAddr,
+    /// Source and destination address.
+    pub addresses: Addresses,
     /// Source port.
     pub src_port: u16,
     /// Destination port.
@@ -98,13 +135,14 @@ impl Udp {
     /// [`Reject::BadChecksum`], also where a datagram over IPv6 has none (RFC 8200 section 8.1).
     #[inline]
     pub fn verify<'a>(&self, segments: impl IntoIterator<Item = &'a [u8]>) -> Result<(), Reject> {
-        if self.checksum == 0 && self.dst.is_ipv4() {
-            return Ok(());
-        }
         let mut skip = usize::from(self.payload_offset) - size_of::<UdpHeader>();
         let mut left = usize::from(self.payload_len) + size_of::<UdpHeader>();
-        let mut sum = Checksum::pseudo_header(self.src, self.dst, PROTOCOL_UDP, left as u16)
-            .ok_or(Reject::BadChecksum)?;
+        let mut sum = match self.addresses {
+            Addresses::V4 { .. } if self.checksum == 0 => return Ok(()),
+            Addresses::V6 { .. } if self.checksum == 0 => return Err(Reject::BadChecksum),
+            Addresses::V4 { src, dst } => Checksum::pseudo_v4(src, dst, PROTOCOL_UDP, left as u16),
+            Addresses::V6 { src, dst } => Checksum::pseudo_v6(src, dst, PROTOCOL_UDP, left as u16),
+        };
         for segment in segments {
             let part = segment.get(skip..).unwrap_or_default();
             let part = part.get(..left).unwrap_or(part);
@@ -112,10 +150,10 @@ impl Udp {
             left -= part.len();
             sum.add(part);
         }
-        // the field itself is zero only over IPv6 here, where that alone is wrong
-        (left == 0 && self.checksum != 0 && sum.is_valid())
-            .then_some(())
-            .ok_or(Reject::BadChecksum)
+        if left != 0 || !sum.is_valid() {
+            return Err(Reject::BadChecksum);
+        }
+        Ok(())
     }
 }
 
@@ -187,8 +225,9 @@ pub(super) fn ipv4_header(
     {
         return Err(Reject::Malformed);
     }
-    let header = frame.get(at..at + header_len).ok_or(Reject::Malformed)?;
-    if verify && !ipv4_header_is_valid(header) {
+    let options = at + size_of::<Ipv4Header>()..at + header_len;
+    let options = frame.get(options).ok_or(Reject::Malformed)?;
+    if verify && !ipv4_header_is_valid(ip, options) {
         return Err(Reject::BadChecksum);
     }
     if ip.is_fragment() {
@@ -211,7 +250,16 @@ fn ipv4(frame: &[u8], at: usize, total_len: usize, opts: ParseOptions) -> Result
     let body = at + header_len;
     let body_len = usize::from(ip.total_len.get()) - header_len;
     match ip.protocol {
-        PROTOCOL_UDP => udp(frame, body, body_len, ip.src.into(), dst.into(), opts),
+        PROTOCOL_UDP => udp(
+            frame,
+            body,
+            body_len,
+            Addresses::V4 {
+                src: ip.src.into(),
+                dst,
+            },
+            opts,
+        ),
         PROTOCOL_ICMP => icmp(frame, body, body_len),
         _ => Ok(Parsed::Other),
     }
@@ -226,9 +274,12 @@ fn ipv6(frame: &[u8], at: usize, total_len: usize, opts: ParseOptions) -> Result
     if ip.version_class_flow.get() >> 28 != 6 || body + body_len > total_len {
         return Err(Reject::Malformed);
     }
-    let (src, dst) = (Ipv6Addr::from(ip.src).into(), Ipv6Addr::from(ip.dst).into());
+    let addresses = Addresses::V6 {
+        src: ip.src.into(),
+        dst: ip.dst.into(),
+    };
     match ip.next_header {
-        PROTOCOL_UDP => udp(frame, body, body_len, src, dst, opts),
+        PROTOCOL_UDP => udp(frame, body, body_len, addresses, opts),
         44 => Err(Reject::IpFragment),
         // The other extension headers of RFC 7045 section 4: hop-by-hop, routing, ESP,
         // authentication, destination options, mobility, HIP, shim6.
@@ -242,8 +293,7 @@ fn udp(
     frame: &[u8],
     at: usize,
     body_len: usize,
-    src: IpAddr,
-    dst: IpAddr,
+    addresses: Addresses,
     opts: ParseOptions,
 ) -> Result<Parsed, Reject> {
     let header: &UdpHeader = view(frame, at)?;
@@ -252,8 +302,7 @@ fn udp(
         return Err(Reject::Malformed);
     }
     let udp = Udp {
-        src,
-        dst,
+        addresses,
         src_port: header.src_port.get(),
         dst_port: header.dst_port.get(),
         payload_offset: (at + size_of::<UdpHeader>()) as u16,

@@ -132,7 +132,7 @@ impl UdpTemplate {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
-    use crate::net::testing::{DST_IP, DST_MAC, Frame, SRC_IP, SRC_MAC};
+    use crate::net::testing::{DST_IP, DST_MAC, Frame, SRC_IP, SRC_MAC, naive_checksum};
     use crate::net::{ParseOptions, Parsed, parse};
     use proptest::prelude::*;
 
@@ -160,7 +160,7 @@ mod tests {
             naive[18..20].fill(0);
             naive[24..26].copy_from_slice(&buf[24..26]);
             assert_eq!(buf, naive);
-            assert!(crate::net::checksum::ipv4_header_is_valid(&buf[14..34]));
+            assert_eq!(naive_checksum(&buf[14..34]), 0);
         }
     }
 
@@ -192,8 +192,8 @@ mod tests {
             let len = template.write(&mut buf, payload.len()).unwrap();
             let parsed = parse(&buf[..len], len, &ParseOptions::default());
             let Ok(Parsed::Udp(udp)) = parsed else { panic!("{parsed:?}") };
-            prop_assert_eq!((udp.src, udp.src_port), (src.0.into(), src.1));
-            prop_assert_eq!((udp.dst, udp.dst_port), (dst.0.into(), dst.1));
+            prop_assert_eq!((udp.addresses.src(), udp.src_port), (src.0.into(), src.1));
+            prop_assert_eq!((udp.addresses.dst(), udp.dst_port), (dst.0.into(), dst.1));
             prop_assert_eq!(udp.payload(&buf), &payload[..]);
             prop_assert_eq!(udp.checksum != 0, checksum);
             prop_assert!(buf[len..].iter().all(|&byte| byte == 0xbb));

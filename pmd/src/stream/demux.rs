@@ -1,12 +1,12 @@
 //! From a datagram's destination to its stream, in constant time.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::StreamId;
-use crate::net::Udp;
+use crate::net::{Addresses, Udp};
 
 /// In the tables: no stream.
 const NONE: u16 = u16::MAX;
@@ -209,7 +209,7 @@ impl Demux {
     pub fn route(&mut self, udp: &Udp) -> Option<StreamId> {
         let mut id = NONE;
         if self.addresses.probes != 0
-            && let IpAddr::V4(dst) = udp.dst
+            && let Addresses::V4 { dst, .. } = udp.addresses
         {
             id = self.addresses.find(dst, udp.dst_port);
         }
@@ -264,10 +264,9 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    fn datagram(dst: IpAddr, dst_port: u16, payload_len: u16) -> Udp {
+    fn datagram(addresses: Addresses, dst_port: u16, payload_len: u16) -> Udp {
         Udp {
-            src: dst,
-            dst,
+            addresses,
             src_port: 1,
             dst_port,
             payload_offset: 42,
@@ -277,7 +276,8 @@ mod tests {
     }
 
     fn to(ip: u32, port: u16) -> Udp {
-        datagram(Ipv4Addr::from_bits(ip).into(), port, 10)
+        let dst = Ipv4Addr::from_bits(ip);
+        datagram(Addresses::V4 { src: dst, dst }, port, 10)
     }
 
     #[test]
@@ -290,7 +290,8 @@ mod tests {
         assert_eq!(demux.route(&to(7, 2000)), Some(StreamId(0)));
         assert_eq!(demux.route(&to(8, 2000)), Some(StreamId(1)));
         assert_eq!(demux.route(&to(7, 2001)), None);
-        let v6 = datagram(IpAddr::from([1; 16]), 2000, 10);
+        let (src, dst) = ([1; 16].into(), [2; 16].into());
+        let v6 = datagram(Addresses::V6 { src, dst }, 2000, 10);
         assert_eq!(demux.route(&v6), Some(StreamId(1)));
     }
 
@@ -365,7 +366,7 @@ mod tests {
                 let ip = spread(ip);
                 let expected =
                     by_address.get(&(ip, port)).or(by_port.get(&port)).copied().or(catch_all);
-                let udp = datagram(Ipv4Addr::from_bits(ip).into(), port, len);
+                let udp = Udp { payload_len: len, ..to(ip, port) };
                 prop_assert_eq!(demux.route(&udp), expected.map(StreamId));
                 if let Some(id) = expected {
                     let count = counts.entry(id).or_default();

@@ -23,8 +23,8 @@ fn udp_over_ipv4() {
         let frame = Frame::udp(payload).bytes();
         let udp = udp_of(&frame);
         assert_eq!(udp.payload(&frame), payload);
-        assert_eq!(udp.src, IpAddr::from(SRC_IP));
-        assert_eq!(udp.dst, IpAddr::from(DST_IP));
+        assert_eq!(udp.addresses.src(), IpAddr::from(SRC_IP));
+        assert_eq!(udp.addresses.dst(), IpAddr::from(DST_IP));
         assert_eq!((udp.src_port, udp.dst_port), (1000, 2000));
         assert_eq!(udp.payload_offset, 42);
     }
@@ -36,7 +36,7 @@ fn udp_over_ipv6_and_its_extension_headers() {
     let udp = udp_of(&frame);
     assert_eq!(udp.payload(&frame), b"hello");
     assert_eq!(
-        (udp.src, udp.dst),
+        (udp.addresses.src(), udp.addresses.dst()),
         (IpAddr::from([0x20; 16]), IpAddr::from([0x21; 16]))
     );
     assert_eq!(check(&udp_over_ipv6(44, &[0; 16])), Err(Reject::IpFragment));
@@ -224,7 +224,7 @@ fn chained_segments() {
 
 /// The payload lies within the frame, whatever the frame says.
 fn assert_bounded(frame: &[u8], total_len: usize, options: ParseOptions) {
-    if let Ok(Parsed::Udp(udp)) = parse(frame, total_len, options) {
+    if let Ok(Parsed::Udp(udp)) = parse(frame, total_len, &options) {
         assert!(usize::from(udp.payload_offset) <= frame.len().min(total_len));
         assert!(usize::from(udp.payload_offset) + usize::from(udp.payload_len) <= total_len);
     }
