@@ -1,1 +1,4 @@
 //! Emulated RICH readout boards.
+
+pub mod physics;
+pub mod score;

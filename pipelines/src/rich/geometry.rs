@@ -43,6 +43,9 @@ const fn shell(q: i32, r: i32) -> usize {
     (q * q + q * r + r * r) as usize
 }
 
+/// Distance of two rows, in units of the pitch: sqrt(3) / 2.
+const ROW: f32 = 0.866_025_4;
+
 const fn layout() -> [[f32; 2]; PMS] {
     let mut sites = [0usize; SHELLS];
     let mut r = -REACH;
@@ -73,9 +76,9 @@ const fn layout() -> [[f32; 2]; PMS] {
                 if s == rim {
                     spare -= 1;
                 }
-                // sqrt(3)/2 rows of the pitch; a row is shifted by half a pitch to the next.
+                // Each row is shifted by half a pitch against the one before.
                 let x = PITCH_MM * (q as f32 + 0.5 * r as f32);
-                let y = PITCH_MM * 0.866_025_4 * r as f32;
+                let y = PITCH_MM * ROW * r as f32;
                 table[at] = [x, y];
                 table[at + PMS_PER_DISK] = [x, y];
                 at += 1;
@@ -86,6 +89,66 @@ const fn layout() -> [[f32; 2]; PMS] {
     }
     assert!(at == PMS_PER_DISK);
     table
+}
+
+/// Value of [`SITES`] where a lattice site has no photomultiplier.
+const NO_SITE: u16 = u16::MAX;
+/// Sites in a row or column of [`SITES`].
+const SIDE: usize = 2 * REACH as usize + 1;
+
+/// Photomultiplier of disk 0 on lattice site (q, r), at [r + REACH][q + REACH].
+static SITES: [[u16; SIDE]; SIDE] = {
+    let mut sites = [[NO_SITE; SIDE]; SIDE];
+    let mut pm = 0;
+    while pm < PMS_PER_DISK {
+        let (q, r) = site_near(POSITIONS[pm][0], POSITIONS[pm][1]);
+        sites[(r + REACH) as usize][(q + REACH) as usize] = pm as u16;
+        pm += 1;
+    }
+    sites
+};
+
+/// Rounds to the nearest integer; halves go away from zero.
+const fn round(v: f32) -> i32 {
+    (if v < 0.0 { v - 0.5 } else { v + 0.5 }) as i32
+}
+
+/// Lattice site (q, r) whose hexagonal cell holds the point (x, y), in mm.
+///
+/// Of the three hexagonal coordinates q + r + s = 0 each is rounded, and the one that moved
+/// furthest is recomputed from the other two: the cell is the one of the nearest centre.
+const fn site_near(x: f32, y: f32) -> (i32, i32) {
+    let r = y / (PITCH_MM * ROW);
+    let q = x / PITCH_MM - 0.5 * r;
+    let s = -q - r;
+    let (rq, rr, rs) = (round(q), round(r), round(s));
+    let (dq, dr, ds) = (
+        (rq as f32 - q).abs(),
+        (rr as f32 - r).abs(),
+        (rs as f32 - s).abs(),
+    );
+    if dq > dr && dq > ds {
+        (-rr - rs, rr)
+    } else if dr > ds {
+        (rq, -rq - rs)
+    } else {
+        (rq, rr)
+    }
+}
+
+/// Photomultiplier of `disk` whose light cone holds the point (x, y), in mm from the disk's
+/// centre; `None` outside the disk or for a third disk.
+#[must_use]
+#[inline]
+pub fn pm_at(disk: u8, x: f32, y: f32) -> Option<u16> {
+    // Far outside, and not a number: the lattice coordinates below are small.
+    if !(x.abs() < 1e3 && y.abs() < 1e3) {
+        return None;
+    }
+    let (q, r) = site_near(x, y);
+    let index = |v: i32| usize::try_from(v + REACH).ok();
+    let pm = *SITES.get(index(r)?)?.get(index(q)?)?;
+    (pm != NO_SITE && usize::from(disk) < DISKS).then(|| pm + u16::from(disk) * PMS_PER_DISK as u16)
 }
 
 /// Position of every photomultiplier, (x, y) in mm from the centre of its disk, by index.
@@ -136,6 +199,22 @@ mod tests {
         // 976 cells of sqrt(3)/2 pitch^2 fill a circle of 295 mm.
         assert!((285.0..297.0).contains(&rim), "{rim}");
         assert_eq!(disk, &POSITIONS[PMS_PER_DISK..]);
+    }
+
+    #[test]
+    fn a_point_belongs_to_the_nearest_photomultiplier() {
+        for (pm, &[x, y]) in POSITIONS.iter().enumerate() {
+            for step in 0..6 {
+                // Towards the middle of each side, and short of it.
+                let (sin, cos) = (step as f32 * std::f32::consts::FRAC_PI_3).sin_cos();
+                let found = pm_at(disk_of(pm as u16), x + 8.9 * cos, y + 8.9 * sin);
+                assert_eq!(found, Some(pm as u16));
+            }
+        }
+        assert_eq!(pm_at(0, 320.0, 0.0), None);
+        assert_eq!(pm_at(0, -1e9, f32::NAN), None);
+        assert_eq!(pm_at(0, f32::INFINITY, f32::MIN), None);
+        assert_eq!(pm_at(2, 0.0, 0.0), None);
     }
 
     #[test]

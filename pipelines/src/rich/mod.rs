@@ -1,5 +1,7 @@
 //! The RICH detector: where its photomultipliers are, and the rings in their hits.
 
+pub mod find;
+pub mod fit;
 pub mod geometry;
 
 /// One photomultiplier hit.

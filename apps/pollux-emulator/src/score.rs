@@ -1,0 +1,215 @@
+//! Judges a ring finder by the truth.
+//!
+//! A fitted ring belongs to a true one when both are on one disk, their centres within 20 mm
+//! and their radii within 10 mm. Each ring is matched once at most, and so that as many true
+//! rings as possible are matched. Efficiency counts the true rings that can be asked for
+//! ([`TrueRing::is_findable`]); a fitted ring that belongs to any true ring at all is no fake.
+
+use pollux_pipelines::rich::find::{MAX_RINGS, Ring};
+
+use crate::physics::TrueRing;
+
+/// Largest distance of the centres of a true ring and its fit, in mm.
+pub const CENTRE_MM: f32 = 20.0;
+/// Largest difference of the radii of a true ring and its fit, in mm.
+pub const RADIUS_MM: f32 = 10.0;
+
+/// Counts of true and fitted rings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TruthScore {
+    /// Events judged.
+    pub events: u64,
+    /// True rings that a finder is asked to find.
+    pub findable: u64,
+    /// Those of them that it found.
+    pub found: u64,
+    /// Fitted rings.
+    pub fitted: u64,
+    /// Fitted rings that belong to no true ring.
+    pub unmatched: u64,
+}
+
+impl TruthScore {
+    /// Judges one event.
+    pub fn add(&mut self, truth: &[TrueRing], fitted: &[Ring]) {
+        // A finder gives no more than MAX_RINGS; of more, the rest counts as unmatched.
+        let mut matched = [None; MAX_RINGS];
+        let candidates = &fitted[..fitted.len().min(MAX_RINGS)];
+        let mut fit_for = |i| augment(i, truth, candidates, &mut matched, &mut [false; MAX_RINGS]);
+        let (mut findable, mut found, mut others) = (0, 0, 0);
+        // The findable ones first: an augmenting path never unmatches what was matched, so
+        // the others cannot take a fit away from them.
+        for i in (0..truth.len()).filter(|&i| truth[i].is_findable()) {
+            findable += 1;
+            found += u64::from(fit_for(i));
+        }
+        for i in (0..truth.len()).filter(|&i| !truth[i].is_findable()) {
+            others += u64::from(fit_for(i));
+        }
+        self.events += 1;
+        self.findable += findable;
+        self.found += found;
+        self.fitted += fitted.len() as u64;
+        self.unmatched += fitted.len() as u64 - found - others;
+    }
+
+    /// Adds the counts of another score.
+    pub fn merge(&mut self, other: &Self) {
+        self.events += other.events;
+        self.findable += other.findable;
+        self.found += other.found;
+        self.fitted += other.fitted;
+        self.unmatched += other.unmatched;
+    }
+
+    /// Found rings per ring to be found; `None` where there was none to be found.
+    #[must_use]
+    pub fn efficiency(&self) -> Option<f64> {
+        (self.findable > 0).then(|| self.found as f64 / self.findable as f64)
+    }
+
+    /// Unmatched fitted rings per fitted ring; `None` where nothing was fitted.
+    #[must_use]
+    pub fn fake_rate(&self) -> Option<f64> {
+        (self.fitted > 0).then(|| self.unmatched as f64 / self.fitted as f64)
+    }
+}
+
+fn belong_together(truth: &TrueRing, fit: &Ring) -> bool {
+    truth.disk == fit.disk
+        && (truth.x - fit.x).hypot(truth.y - fit.y) <= CENTRE_MM
+        && (truth.r - fit.r).abs() <= RADIUS_MM
+}
+
+/// Finds a fit for true ring `i`, moving rings matched before to other fits where that makes
+/// room (H. W. Kuhn's augmenting paths); whether there was one. `matched` holds for each fit
+/// its true ring; `seen`, the fits that this search has tried.
+fn augment(
+    i: usize,
+    truth: &[TrueRing],
+    fitted: &[Ring],
+    matched: &mut [Option<usize>; MAX_RINGS],
+    seen: &mut [bool; MAX_RINGS],
+) -> bool {
+    for (j, fit) in fitted.iter().enumerate() {
+        if seen[j] || !belong_together(&truth[i], fit) {
+            continue;
+        }
+        seen[j] = true;
+        if matched[j].is_none_or(|other| augment(other, truth, fitted, matched, seen)) {
+            matched[j] = Some(i);
+            return true;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn truth(x: f32, r: f32, hits: u16) -> TrueRing {
+        TrueRing {
+            disk: 0,
+            x,
+            y: 0.0,
+            r,
+            hits,
+        }
+    }
+
+    fn fit(x: f32, r: f32) -> Ring {
+        Ring {
+            disk: 0,
+            x,
+            y: 0.0,
+            r,
+            hits: 15,
+            ..Ring::default()
+        }
+    }
+
+    fn score(truth: &[TrueRing], fitted: &[Ring]) -> (u64, u64, u64, u64) {
+        let mut score = TruthScore::default();
+        score.add(truth, fitted);
+        (score.findable, score.found, score.fitted, score.unmatched)
+    }
+
+    #[test]
+    fn limits_are_20_mm_in_centre_and_10_mm_in_radius_on_one_disk() {
+        let ring = [truth(0.0, 150.0, 10)];
+        assert_eq!(score(&ring, &[fit(20.0, 160.0)]), (1, 1, 1, 0));
+        assert_eq!(score(&ring, &[fit(20.1, 150.0)]), (1, 0, 1, 1));
+        assert_eq!(score(&ring, &[fit(0.0, 160.1)]), (1, 0, 1, 1));
+        assert_eq!(
+            score(
+                &ring,
+                &[Ring {
+                    disk: 1,
+                    ..fit(0.0, 150.0)
+                }]
+            ),
+            (1, 0, 1, 1)
+        );
+        assert_eq!(score(&ring, &[]), (1, 0, 0, 0));
+        assert_eq!(score(&[], &[fit(0.0, 150.0)]), (0, 0, 1, 1));
+    }
+
+    #[test]
+    fn each_ring_is_matched_once() {
+        let one = [truth(0.0, 150.0, 10)];
+        assert_eq!(
+            score(&one, &[fit(1.0, 150.0), fit(2.0, 150.0)]),
+            (1, 1, 2, 1)
+        );
+        let two = [truth(0.0, 150.0, 10), truth(15.0, 150.0, 10)];
+        assert_eq!(score(&two, &[fit(7.0, 150.0)]), (2, 1, 1, 0));
+        // The first true ring reaches both fits, the second only the first fit.
+        assert_eq!(
+            score(&two, &[fit(18.0, 150.0), fit(-10.0, 150.0)]),
+            (2, 2, 2, 0)
+        );
+    }
+
+    #[test]
+    fn rings_not_asked_for_are_no_fakes_and_take_no_fit_away() {
+        let outside = truth(ACCEPTANCE + 5.0, 150.0, 10);
+        let weak = truth(0.0, 150.0, 4);
+        assert_eq!(score(&[weak], &[fit(0.0, 150.0)]), (0, 0, 1, 0));
+        assert_eq!(score(&[outside], &[fit(ACCEPTANCE, 150.0)]), (0, 0, 1, 0));
+        assert_eq!(
+            score(&[weak, truth(5.0, 150.0, 9)], &[fit(0.0, 150.0)]),
+            (1, 1, 1, 0)
+        );
+    }
+
+    const ACCEPTANCE: f32 = pollux_pipelines::rich::geometry::ACCEPTANCE_MM;
+
+    #[test]
+    fn rates_are_those_of_the_counts() {
+        let mut total = TruthScore::default();
+        assert_eq!((total.efficiency(), total.fake_rate()), (None, None));
+        let mut part = TruthScore::default();
+        part.add(
+            &[truth(0.0, 150.0, 9)],
+            &[fit(0.0, 150.0), fit(90.0, 150.0)],
+        );
+        part.add(&[truth(0.0, 150.0, 9)], &[]);
+        total.merge(&part);
+        total.merge(&part);
+        assert_eq!(total.events, 4);
+        assert_eq!(
+            (total.efficiency(), total.fake_rate()),
+            (Some(0.5), Some(0.5))
+        );
+    }
+
+    #[test]
+    fn more_fits_than_a_finder_gives_are_counted() {
+        let fits = [fit(300.0, 150.0); MAX_RINGS + 3];
+        assert_eq!(
+            score(&[], &fits),
+            (0, 0, MAX_RINGS as u64 + 3, MAX_RINGS as u64 + 3)
+        );
+    }
+}
