@@ -93,7 +93,7 @@ impl Checksum {
 /// True where the header's own checksum is right. `options` are the bytes between the fixed
 /// header and the payload, a multiple of four.
 #[must_use]
-#[inline]
+#[inline(always)]
 pub fn ipv4_header_is_valid(header: &Ipv4Header, options: &[u8]) -> bool {
     // The fixed header has a constant length: its sum is five adds without a loop.
     let mut sum = sum_le(header.as_bytes());

@@ -310,7 +310,10 @@ fn udp(
         checksum: header.checksum.get(),
     };
     if opts.udp_checksum && at + len <= frame.len() {
-        udp.verify([frame])?;
+        // Verified through a copy: with its address taken, `udp` would be built on the stack and
+        // moved from there, for frames that are not verified too.
+        let copy = udp;
+        copy.verify([frame])?;
     }
     Ok(Parsed::Udp(udp))
 }

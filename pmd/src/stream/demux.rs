@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::StreamId;
+use crate::count::Count;
 use crate::net::{Addresses, Udp};
 
 /// In the tables: no stream.
@@ -179,8 +179,8 @@ impl AddressTable {
 
 #[derive(Debug, Default)]
 struct Cells {
-    packets: AtomicU64,
-    bytes: AtomicU64,
+    packets: Count,
+    bytes: Count,
 }
 
 /// What one stream received through one demux.
@@ -218,8 +218,8 @@ impl Demux {
         }
         // NONE is above every index: one comparison finds the miss
         let cells = self.cells.get(usize::from(id))?;
-        bump(&cells.packets, 1);
-        bump(&cells.bytes, u64::from(udp.payload_len));
+        cells.packets.add(1);
+        cells.bytes.add(u64::from(udp.payload_len));
         Some(StreamId(id))
     }
 
@@ -228,15 +228,6 @@ impl Demux {
     pub fn view(&self) -> StreamView {
         StreamView(Arc::clone(&self.cells))
     }
-}
-
-/// Adds to a counter that only the caller writes: a plain load and store, no locked instruction.
-#[inline]
-fn bump(cell: &AtomicU64, n: u64) {
-    cell.store(
-        cell.load(Ordering::Relaxed).wrapping_add(n),
-        Ordering::Relaxed,
-    );
 }
 
 /// Reads the counters of a [`Demux`].
@@ -249,8 +240,8 @@ impl StreamView {
     pub fn counts(&self) -> impl Iterator<Item = (StreamId, StreamCounts)> {
         self.0.iter().enumerate().map(|(id, cells)| {
             let counts = StreamCounts {
-                packets: cells.packets.load(Ordering::Relaxed),
-                bytes: cells.bytes.load(Ordering::Relaxed),
+                packets: cells.packets.get(),
+                bytes: cells.bytes.get(),
             };
             (StreamId(id as u16), counts)
         })
