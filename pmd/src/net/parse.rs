@@ -135,7 +135,7 @@ impl Udp {
     /// [`Reject::BadChecksum`], also where a datagram over IPv6 has none (RFC 8200 section 8.1).
     #[inline]
     pub fn verify<'a>(&self, segments: impl IntoIterator<Item = &'a [u8]>) -> Result<(), Reject> {
-        let mut skip = usize::from(self.payload_offset) - size_of::<UdpHeader>();
+        let mut skip = usize::from(self.payload_offset).saturating_sub(size_of::<UdpHeader>());
         let mut left = usize::from(self.payload_len) + size_of::<UdpHeader>();
         let mut sum = match self.addresses {
             Addresses::V4 { .. } if self.checksum == 0 => return Ok(()),

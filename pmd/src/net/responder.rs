@@ -289,6 +289,10 @@ mod tests {
                 assert_eq!(naive_checksum(message), 0);
                 assert_eq!(message[..2], [0, 0]);
                 assert_eq!(message[4..], bytes[at + 24..at + 28 + len]);
+                assert!(
+                    out[at + 28 + len..].iter().all(|&byte| byte == 0),
+                    "padding"
+                );
             }
         }
     }

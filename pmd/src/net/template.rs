@@ -165,6 +165,20 @@ mod tests {
     }
 
     #[test]
+    fn a_checksum_of_zero_is_sent_as_all_ones() {
+        let sums: Vec<_> = (0..=u16::MAX)
+            .map(|word| {
+                let mut buf = [0; UDP_HEADERS + 2];
+                buf[UDP_HEADERS..].copy_from_slice(&word.to_be_bytes());
+                template().write(&mut buf, 2).unwrap();
+                u16::from_be_bytes([buf[40], buf[41]])
+            })
+            .collect();
+        assert!(sums.contains(&0xffff));
+        assert!(!sums.contains(&0));
+    }
+
+    #[test]
     fn what_does_not_fit_is_refused() {
         let mut buf = vec![0; UDP_HEADERS + 10];
         assert_eq!(template().write(&mut buf, 11), None);

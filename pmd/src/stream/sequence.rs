@@ -362,6 +362,19 @@ mod tests {
     }
 
     #[test]
+    fn late_frames_among_live_ones_are_no_restart() {
+        let numbers = (0..100).flat_map(|n| [5000 + n, 100 + n]);
+        let (tracker, verdicts) = observe_all((0..5000).chain(numbers));
+        assert!(!verdicts.contains(&Verdict::Resync));
+        let expected = SequenceCounts {
+            unique: 5100,
+            late: 100,
+            ..SequenceCounts::default()
+        };
+        assert_eq!(tracker.counts(), expected);
+    }
+
+    #[test]
     fn a_restart_within_the_window_looks_like_duplicates() {
         let (tracker, _) = observe_all((0..500).chain(0..600));
         let counts = tracker.counts();

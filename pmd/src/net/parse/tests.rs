@@ -222,6 +222,25 @@ fn chained_segments() {
     );
 }
 
+#[test]
+fn a_missing_tail_of_zeros_is_missed() {
+    let whole = Frame::udp(&[0; 100]).bytes();
+    let udp = udp_of(&whole);
+    assert_eq!(udp.verify([&whole[..]]), Ok(()));
+    // zeros do not change the sum: the length must be checked
+    assert_eq!(udp.verify([&whole[..100]]), Err(Reject::BadChecksum));
+}
+
+#[test]
+fn the_total_length_bounds_the_first_segment() {
+    let arp = ethernet(&[], 0x0806, &[0; 28]);
+    assert_eq!(parse(&arp, 14, &ParseOptions::default()), Ok(Parsed::Arp));
+    assert_eq!(
+        parse(&arp, 13, &ParseOptions::default()),
+        Err(Reject::Malformed)
+    );
+}
+
 /// The payload lies within the frame, whatever the frame says.
 fn assert_bounded(frame: &[u8], total_len: usize, options: ParseOptions) {
     if let Ok(Parsed::Udp(udp)) = parse(frame, total_len, &options) {
