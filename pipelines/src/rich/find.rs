@@ -6,10 +6,13 @@
 //! 1. One circle is fitted to all hits and narrowed down to those near it. Where nearly all
 //!    hits agree, that is the ring: the common case of one particle costs a few fits.
 //! 2. Else circles through three hits, the same ones for the same hits in every run, are held
-//!    against all hits; the one with most hits in its road, near its middle, is narrowed down.
+//!    against all hits. Those with most hits in their road, near its middle, are narrowed down
+//!    in turn until one is good enough.
 //!
 //! Narrowing down fits a circle (Taubin) to the hits in a road around the last one, which gets
-//! narrower to a final width that covers a photomultiplier's cell.
+//! narrower to a final width that covers a photomultiplier's cell. Where rings cross, a hit
+//! belongs to both: the fit also takes hits that an earlier ring claimed, but they are no
+//! evidence that the ring exists.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +26,8 @@ pub const MAX_RINGS_PER_DISK: usize = 4;
 pub const MAX_RINGS: usize = DISKS * MAX_RINGS_PER_DISK;
 /// Hits that are tested at once against a circle: two registers of AVX, one of AVX-512.
 const LANES: usize = 16;
+/// Seeds that are narrowed down, from the best on, before the search is given up.
+const CANDIDATES: usize = 4;
 /// Coordinate of the unused places of a vector, in mm: far from every ring.
 const NOWHERE: f32 = 1e6;
 
@@ -49,7 +54,8 @@ pub struct Ring {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FinderConfig {
-    /// Fewest hits of a ring, at least 4: three lie on a circle always.
+    /// Fewest hits of a ring, at least 4: three lie on a circle always. One of them may be
+    /// shared with a ring that was found before.
     pub min_hits: u16,
     /// Fewest hits of a ring of the largest radius. The light that a particle emits grows with
     /// the square of its ring's radius, so a large ring of few hits is a chance alignment;
@@ -64,7 +70,7 @@ pub struct FinderConfig {
     /// Largest distance of a ring's centre from the disk's centre, in mm.
     pub max_centre_mm: f32,
     /// Half the width of the road around a ring in which a hit belongs to it, in mm. A cell's
-    /// corner is 10.4 mm from its middle.
+    /// corner is 10.4 mm from its middle; a wider road mixes hits of neighbouring rings.
     pub road_mm: f32,
     /// Largest mean squared distance of a ring's hits from it, in mm^2. Uniform light in a
     /// hexagonal cell of 18 mm gives 5/72 x 18^2 = 22.5 mm^2.
@@ -85,10 +91,10 @@ impl Default for FinderConfig {
             min_radius_mm: 80.0,
             max_radius_mm: 200.0,
             max_centre_mm: 125.0,
-            road_mm: 12.0,
-            max_chi2_mm2: 40.0,
+            road_mm: 10.5,
+            max_chi2_mm2: 50.0,
             time_window: 20,
-            seeds: 128,
+            seeds: 96,
         }
     }
 }
@@ -144,9 +150,9 @@ struct Disk {
     n: usize,
 }
 
-/// Hits in the road of a circle, gathered for a fit.
+/// Hits in the road of a circle, gathered for a fit, or hits that rings have claimed.
 #[derive(Debug)]
-struct Road {
+struct Points {
     x: [f32; PMS_PER_DISK],
     y: [f32; PMS_PER_DISK],
     n: usize,
@@ -157,7 +163,8 @@ struct Road {
 pub struct RingFinder {
     cfg: FinderConfig,
     disk: Box<Disk>,
-    road: Box<Road>,
+    claimed: Box<Points>,
+    road: Box<Points>,
     rings: [Ring; MAX_RINGS],
 }
 
@@ -168,7 +175,13 @@ impl RingFinder {
     /// A configuration that [`FinderConfig::check`] refuses.
     pub fn new(cfg: FinderConfig) -> Result<Self, FinderError> {
         cfg.check()?;
-        let (x, y) = ([0.0; PMS_PER_DISK], [0.0; PMS_PER_DISK]);
+        let points = || {
+            Box::new(Points {
+                x: [0.0; PMS_PER_DISK],
+                y: [0.0; PMS_PER_DISK],
+                n: 0,
+            })
+        };
         let wide = [NOWHERE; PMS_PER_DISK + LANES];
         Ok(Self {
             cfg,
@@ -178,7 +191,8 @@ impl RingFinder {
                 fine: [0; PMS_PER_DISK],
                 n: 0,
             }),
-            road: Box::new(Road { x, y, n: 0 }),
+            claimed: points(),
+            road: points(),
             rings: [Ring::default(); MAX_RINGS],
         })
     }
@@ -191,11 +205,13 @@ impl RingFinder {
         let mut found = 0;
         for disk in 0..DISKS as u8 {
             self.disk.load(hits, disk, times);
+            self.claimed.n = 0;
             for _ in 0..self.cfg.max_rings {
                 let Some(circle) = self.strongest() else {
                     break;
                 };
-                self.rings[found] = self.disk.claim(disk, circle, self.cfg.road_mm);
+                self.rings[found] = self.disk.claim(circle, self.cfg.road_mm, &mut self.claimed);
+                self.rings[found].disk = disk;
                 found += 1;
             }
         }
@@ -205,42 +221,53 @@ impl RingFinder {
     /// The strongest ring among the hits that are left on the disk.
     fn strongest(&mut self) -> Option<Circle> {
         let n = self.disk.n;
-        if n < usize::from(self.cfg.min_hits) {
+        if n + 1 < usize::from(self.cfg.min_hits) {
             return None;
         }
         // A fifth of the hits may be noise before the seeds are worth their time.
         let nearly_all = n - n / 5;
         let (x, y) = (&self.disk.x[..n], &self.disk.y[..n]);
         if let Some(all) = Moments::of(x, y).and_then(|moments| moments.taubin())
-            && let Some(ring) = self.narrow(all, &[4.0, 2.0, 1.25, 1.0])
-            && self.road.n >= nearly_all
+            && let Some((ring, own)) = self.narrow(all, &[4.0, 2.0, 1.25, 1.0])
+            && own >= nearly_all
         {
             return Some(ring);
         }
-        let seed = self.best_seed()?;
-        self.narrow(seed, &[1.5, 1.0, 1.0])
+        let seeds = self.best_seeds();
+        seeds
+            .iter()
+            .find_map(|seed| Some(self.narrow(seed.1, &[1.5, 1.0, 1.0])?.0))
     }
 
     /// Fits to the hits in ever narrower roads, `widths` times the final one, and judges the
-    /// result. On success the road holds the ring's hits as of the last fit.
-    fn narrow(&mut self, start: Circle, widths: &[f32]) -> Option<Circle> {
+    /// result: the ring, and how many of the hits that it was fitted to are its own.
+    fn narrow(&mut self, start: Circle, widths: &[f32]) -> Option<(Circle, usize)> {
         let mut circle = start;
+        let mut own = 0;
         for width in widths {
+            let width = width * self.cfg.road_mm;
+            let (disk, claimed) = (&self.disk, &self.claimed);
+            self.road.n = 0;
             self.road
-                .gather(&self.disk, circle, width * self.cfg.road_mm);
-            let road = &self.road;
-            circle = Moments::of(&road.x[..road.n], &road.y[..road.n])?.taubin()?;
+                .gather(&disk.x[..disk.n], &disk.y[..disk.n], circle, width);
+            own = self.road.n;
+            self.road.gather(
+                &claimed.x[..claimed.n],
+                &claimed.y[..claimed.n],
+                circle,
+                width,
+            );
+            circle = Moments::of(self.road.x(), self.road.y())?.taubin()?;
         }
-        let road = &self.road;
-        let (x, y) = (&road.x[..road.n], &road.y[..road.n]);
-        let cfg = &self.cfg;
-        let share = circle.r / cfg.max_radius_mm;
-        let enough = f32::from(cfg.min_hits_largest) * share * share;
+        let share = circle.r / self.cfg.max_radius_mm;
+        let enough = f32::from(self.cfg.min_hits_largest) * share * share;
+        let (hits, min_hits) = (self.road.n, usize::from(self.cfg.min_hits));
         let good = self.is_in_range(circle)
-            && road.n >= usize::from(cfg.min_hits)
-            && road.n as f32 >= enough
-            && circle.mean_square_residual(x, y) <= cfg.max_chi2_mm2;
-        good.then_some(circle)
+            && hits >= min_hits
+            && hits as f32 >= enough
+            && own + 1 >= min_hits
+            && circle.mean_square_residual(self.road.x(), self.road.y()) <= self.cfg.max_chi2_mm2;
+        good.then_some((circle, own))
     }
 
     fn is_in_range(&self, circle: Circle) -> bool {
@@ -249,12 +276,11 @@ impl RingFinder {
                 <= self.cfg.max_centre_mm * self.cfg.max_centre_mm
     }
 
-    /// The circle through three hits that most hits lie near.
-    fn best_seed(&self) -> Option<Circle> {
-        let n = self.disk.n;
+    /// The circles through three hits that most hits lie near, with their scores, best first.
+    fn best_seeds(&self) -> [(f32, Circle); CANDIDATES] {
         let at = |i: usize| [self.disk.x[i], self.disk.y[i]];
-        let mut best = (0.0, None);
-        for [i, j, k] in Triplets::new(n, self.cfg.seeds) {
+        let mut best = [(0.0, Circle::default()); CANDIDATES];
+        for [i, j, k] in Triplets::new(self.disk.n, self.cfg.seeds) {
             let Some(circle) = Circle::through(at(i), at(j), at(k)) else {
                 continue;
             };
@@ -262,12 +288,43 @@ impl RingFinder {
                 continue;
             }
             let score = self.disk.score(circle, self.cfg.road_mm);
-            if score > best.0 {
-                best = (score, Some(circle));
+            if score <= best[CANDIDATES - 1].0 {
+                continue;
             }
+            // It takes the place of a seed for the same ring, else of the last; a worse seed
+            // for a ring that has one is dropped.
+            let same = best
+                .iter()
+                .position(|&(_, other)| is_near(circle, other, self.cfg.road_mm));
+            let mut place = same.unwrap_or(CANDIDATES - 1);
+            if score <= best[place].0 {
+                continue;
+            }
+            while place > 0 && best[place - 1].0 < score {
+                best[place] = best[place - 1];
+                place -= 1;
+            }
+            best[place] = (score, circle);
         }
-        best.1
+        best
     }
+}
+
+/// Whether two circles run in one road nearly everywhere.
+fn is_near(a: Circle, b: Circle, road: f32) -> bool {
+    (a.x - b.x)
+        .abs()
+        .max((a.y - b.y).abs())
+        .max((a.r - b.r).abs())
+        < road
+}
+
+/// Whether a hit at (x, y) is in the road of a circle, by squared distances.
+#[inline]
+fn in_road(x: f32, y: f32, circle: Circle, road: f32) -> bool {
+    let (inner, outer) = ((circle.r - road).max(0.0), circle.r + road);
+    let (dx, dy) = (x - circle.x, y - circle.y);
+    (inner * inner..=outer * outer).contains(&(dx * dx + dy * dy))
 }
 
 /// First and last time that is looked at: `window` on both sides of the median of the hits.
@@ -339,22 +396,17 @@ impl Disk {
         sums.iter().sum()
     }
 
-    /// Whether a hit at (x, y) is in the road of a circle, by squared distances.
-    #[inline]
-    fn in_road(x: f32, y: f32, circle: Circle, road: f32) -> bool {
-        let (inner, outer) = ((circle.r - road).max(0.0), circle.r + road);
-        let (dx, dy) = (x - circle.x, y - circle.y);
-        (inner * inner..=outer * outer).contains(&(dx * dx + dy * dy))
-    }
-
-    /// Makes a ring of the hits in the circle's road and takes them off the disk.
-    fn claim(&mut self, disk: u8, circle: Circle, road: f32) -> Ring {
+    /// Makes a ring of the hits in the circle's road and moves them to those `claimed`.
+    fn claim(&mut self, circle: Circle, road: f32, claimed: &mut Points) -> Ring {
         let (mut kept, mut time, mut square) = (0, 0u32, 0.0);
         for i in 0..self.n {
             let (x, y, fine) = (self.x[i], self.y[i], self.fine[i]);
-            if Self::in_road(x, y, circle, road) {
+            if in_road(x, y, circle, road) {
                 time += u32::from(fine);
                 square += circle.mean_square_residual(&[x], &[y]);
+                claimed.x[claimed.n] = x;
+                claimed.y[claimed.n] = y;
+                claimed.n += 1;
             } else {
                 self.x[kept] = x;
                 self.y[kept] = y;
@@ -367,27 +419,35 @@ impl Disk {
         self.pad();
         let per = 1.0 / hits.max(1) as f32;
         Ring {
-            disk,
             x: circle.x,
             y: circle.y,
             r: circle.r,
             hits: hits as u16,
             chi2: square * per,
             time: time as f32 * per,
+            ..Ring::default()
         }
     }
 }
 
-impl Road {
-    /// Gathers the hits within `width` of the circle.
+impl Points {
+    fn x(&self) -> &[f32] {
+        &self.x[..self.n]
+    }
+
+    fn y(&self) -> &[f32] {
+        &self.y[..self.n]
+    }
+
+    /// Adds those of the given points that lie within `width` of the circle. All points ever
+    /// added between two resets of `n` are of one disk's hits, which are PMS_PER_DISK at most.
     #[inline]
-    fn gather(&mut self, disk: &Disk, circle: Circle, width: f32) {
-        self.n = 0;
-        for (&x, &y) in disk.x[..disk.n].iter().zip(&disk.y[..disk.n]) {
+    fn gather(&mut self, xs: &[f32], ys: &[f32], circle: Circle, width: f32) {
+        for (&x, &y) in xs.iter().zip(ys) {
             // Written always and kept only if inside: a branch here would be a coin toss.
             self.x[self.n] = x;
             self.y[self.n] = y;
-            self.n += usize::from(Disk::in_road(x, y, circle, width));
+            self.n += usize::from(in_road(x, y, circle, width));
         }
     }
 }
