@@ -1,4 +1,22 @@
 //! Detector formats, processing stages and the runtime that chains them.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`stage`] | the [`Stage`] trait, batches and sinks; chains that are compiled as one |
+//! | [`pipeline`], [`registry`] | chains chosen at run time, by name, from a TOML file |
+//! | [`formats`] | detector payloads, byte by byte |
+//! | [`rich`] | RICH geometry, ring fits and ring finding |
+//! | [`l0`] | what flows through the L0 trigger, and its counters |
+//! | [`stages`] | decompress, build, rings, decide, answer |
 
 pub mod formats;
+pub mod l0;
+pub mod pipeline;
+pub mod registry;
 pub mod rich;
+pub mod stage;
+pub mod stages;
+
+pub use pipeline::{DynStage, Pipeline, PipelineError};
+pub use registry::{StageEnv, StageError, StageRegistry};
+pub use stage::{Batch, Discard, Each, Moment, Sink, Stage, StageExt};

@@ -6,9 +6,10 @@
 //! holds whenever no frame is between two places, so at every stop.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
+
+use crate::count::Count;
 
 macro_rules! causes {
     ($($variant:ident $name:literal $text:literal,)*) => {
@@ -51,6 +52,7 @@ causes! {
     DemuxMiss "demux-miss" "UDP, but no stream is configured for the destination",
     BadVersion "bad-version" "a payload of an unknown format or version",
     Unsupported "unsupported" "well formed, but a kind that is not handled",
+    OutOfWindow "out-of-window" "its time stamp is too far ahead of the events being built",
     Late "late" "came when its events had been closed",
     Duplicate "duplicate" "a sequence number that had already come",
     DeviceError "device-error" "the device reported or made an error",
@@ -62,16 +64,10 @@ pub const CAUSES: usize = Cause::ALL.len();
 
 #[derive(Default)]
 struct Cells {
-    from_wire: AtomicU64,
-    bytes: AtomicU64,
-    delivered: AtomicU64,
-    dropped: [AtomicU64; CAUSES],
-}
-
-/// Adds to a counter that only the caller writes: a plain load and store, no locked instruction.
-#[inline]
-fn bump(cell: &AtomicU64, n: u64) {
-    cell.store(cell.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+    from_wire: Count,
+    bytes: Count,
+    delivered: Count,
+    dropped: [Count; CAUSES],
 }
 
 /// The counters of one place, and the only right to write them.
@@ -88,20 +84,20 @@ impl Tally {
     /// Counts frames that reached the port, `bytes` long together.
     #[inline]
     pub fn count_from_wire(&mut self, frames: u64, bytes: u64) {
-        bump(&self.0.from_wire, frames);
-        bump(&self.0.bytes, bytes);
+        self.0.from_wire.add(frames);
+        self.0.bytes.add(bytes);
     }
 
     /// Counts frames that reached their consumer.
     #[inline]
     pub fn count_delivered(&mut self, frames: u64) {
-        bump(&self.0.delivered, frames);
+        self.0.delivered.add(frames);
     }
 
     /// Counts lost frames.
     #[inline]
     pub fn count_dropped(&mut self, cause: Cause, frames: u64) {
-        bump(&self.0.dropped[cause as usize], frames);
+        self.0.dropped[cause as usize].add(frames);
     }
 
     /// A reader for these counters.
@@ -119,12 +115,11 @@ impl TallyView {
     /// The counters now. While the writer runs, they may be from slightly different moments.
     #[must_use]
     pub fn balance(&self) -> Balance {
-        let read = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
         Balance {
-            from_wire: read(&self.0.from_wire),
-            bytes: read(&self.0.bytes),
-            delivered: read(&self.0.delivered),
-            dropped: std::array::from_fn(|i| read(&self.0.dropped[i])),
+            from_wire: self.0.from_wire.get(),
+            bytes: self.0.bytes.get(),
+            delivered: self.0.delivered.get(),
+            dropped: std::array::from_fn(|i| self.0.dropped[i].get()),
         }
     }
 }
@@ -230,9 +225,9 @@ impl Ledger {
 
 #[derive(Default)]
 struct SentCells {
-    packets: AtomicU64,
-    bytes: AtomicU64,
-    errors: AtomicU64,
+    packets: Count,
+    bytes: Count,
+    errors: Count,
 }
 
 /// What a transmit queue has sent; the only right to write it. Frames that a queue does not take
@@ -250,14 +245,14 @@ impl Sent {
     /// Counts frames that were put on the wire.
     #[inline]
     pub fn count(&mut self, packets: u64, bytes: u64) {
-        bump(&self.0.packets, packets);
-        bump(&self.0.bytes, bytes);
+        self.0.packets.add(packets);
+        self.0.bytes.add(bytes);
     }
 
     /// Counts frames that were taken from the caller but that the device refused.
     #[inline]
     pub fn count_errors(&mut self, packets: u64) {
-        bump(&self.0.errors, packets);
+        self.0.errors.add(packets);
     }
 
     /// A reader for these counters.
@@ -275,19 +270,19 @@ impl SentView {
     /// Frames put on the wire.
     #[must_use]
     pub fn packets(&self) -> u64 {
-        self.0.packets.load(Ordering::Relaxed)
+        self.0.packets.get()
     }
 
     /// Their bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.0.bytes.load(Ordering::Relaxed)
+        self.0.bytes.get()
     }
 
     /// Frames that the device refused.
     #[must_use]
     pub fn errors(&self) -> u64 {
-        self.0.errors.load(Ordering::Relaxed)
+        self.0.errors.get()
     }
 }
 

@@ -28,8 +28,10 @@
 //! ```
 
 pub mod clock;
+pub mod count;
 pub mod driver;
 pub mod drivers;
+pub mod event;
 pub mod histogram;
 pub mod lcore;
 pub mod ledger;
@@ -40,6 +42,7 @@ pub mod spec;
 pub mod stream;
 
 pub use clock::{Clock, ManualClock, TscClock};
+pub use count::Count;
 pub use driver::Capabilities;
 pub use histogram::{LatencyHistogram, Percentiles};
 pub use ledger::{Balance, Cause, Ledger, Tally, TallyView};

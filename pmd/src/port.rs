@@ -38,7 +38,7 @@ pub enum PortError {
         offered: String,
     },
     /// The system refused.
-    #[error("port {port}: {what}: {source}{}", hint(.hint))]
+    #[error("port {port}: {what}: {source}{}", in_brackets(.hint))]
     System {
         /// The port.
         port: String,
@@ -69,7 +69,7 @@ pub enum PortError {
     },
 }
 
-fn hint(hint: &str) -> String {
+fn in_brackets(hint: &str) -> String {
     if hint.is_empty() { String::new() } else { format!(" ({hint})") }
 }
 

@@ -1,0 +1,173 @@
+//! What flows through the L0 trigger.
+//!
+//! ```text
+//!  Frame --decompress--> Fragment --build--> Event --rings--> Reconstructed --decide--> Decision
+//! ```
+
+mod record;
+mod stats;
+
+pub use record::{L0_EVENT, L0Record, MAX_RECORD_RINGS, primitive_id};
+pub use stats::{EventCounts, L0Stats, SourceCounts};
+
+use std::ops::{Deref, DerefMut};
+
+use pollux_mempool::Mbuf;
+use pollux_mempool::time::Tsc;
+use pollux_pmd::stream::StreamId;
+
+use crate::formats::hits;
+use crate::rich::find::{MAX_RINGS, Ring};
+use crate::rich::Hit;
+use crate::stage::Moment;
+
+/// Most hits of one event, over all sources.
+pub const MAX_EVENT_HITS: usize = 512;
+
+/// Most sources of one event.
+pub const MAX_SOURCES: usize = 16;
+
+/// A received datagram of a known stream.
+#[derive(Debug)]
+pub struct Frame {
+    /// The whole frame.
+    pub mbuf: Mbuf,
+    /// Stream that it belongs to.
+    pub stream: StreamId,
+    /// Bytes from the start of the frame to the UDP payload.
+    pub offset: u16,
+    /// Bytes of UDP payload.
+    pub len: u16,
+    /// When it came, on the time line of the deadlines.
+    pub at: Moment,
+}
+
+impl Frame {
+    /// The payload; copied into `scratch` first if it spans segments.
+    #[must_use]
+    #[inline]
+    pub fn payload<'a>(&'a self, scratch: &'a mut [u8]) -> &'a [u8] {
+        let (start, len) = (usize::from(self.offset), usize::from(self.len));
+        match self.mbuf.data().get(start..start + len) {
+            Some(payload) => payload,
+            None => {
+                let len = len.min(scratch.len());
+                let copied = self.mbuf.copy_to(start, &mut scratch[..len]);
+                &scratch[..copied]
+            }
+        }
+    }
+}
+
+/// A short list in place, so that items can be moved without the heap.
+#[derive(Clone, Debug)]
+pub struct List<T, const N: usize> {
+    len: u16,
+    items: [T; N],
+}
+
+impl<T: Copy + Default, const N: usize> Default for List<T, N> {
+    fn default() -> Self {
+        Self { len: 0, items: [T::default(); N] }
+    }
+}
+
+impl<T: Copy, const N: usize> List<T, N> {
+    /// Adds items; `false`, and no change, if they do not fit.
+    #[must_use]
+    #[inline]
+    pub fn extend(&mut self, items: &[T]) -> bool {
+        let start = usize::from(self.len);
+        match self.items.get_mut(start..start + items.len()) {
+            Some(free) => {
+                free.copy_from_slice(items);
+                self.len += items.len() as u16;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Removes all items.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+}
+
+impl<T, const N: usize> Deref for List<T, N> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        &self.items[..usize::from(self.len)]
+    }
+}
+
+impl<T, const N: usize> DerefMut for List<T, N> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.items[..usize::from(self.len)]
+    }
+}
+
+/// What one source has to say about one event.
+#[derive(Clone, Debug)]
+pub struct Fragment {
+    /// Time of the event, in slots of 25 ns since the start of the burst.
+    pub timestamp: u64,
+    /// Index of the source in the configured list.
+    pub source: u16,
+    /// The last fragment of its frame: with it, the frame is delivered or lost as a whole.
+    pub ends_frame: bool,
+    /// When its frame came, on the time line of the deadlines.
+    pub at: Moment,
+    /// When its frame came, on the clock.
+    pub arrival: Tsc,
+    /// Its hits, sorted by photomultiplier.
+    pub hits: List<Hit, { hits::MAX_HITS }>,
+}
+
+/// All fragments of one event that came in time.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// What is known of the event.
+    pub head: EventHead,
+    /// Hits of all sources: in the order of the sources, each sorted by photomultiplier.
+    pub hits: List<Hit, MAX_EVENT_HITS>,
+}
+
+/// What is known of an event besides its hits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventHead {
+    /// Time of the event, in slots of 25 ns.
+    pub timestamp: u64,
+    /// Bit s: source s contributed.
+    pub sources: u16,
+    /// All sources contributed.
+    pub complete: bool,
+    /// Number of hits.
+    pub hits: u16,
+    /// When its first fragment came, on the clock.
+    pub arrival: Tsc,
+}
+
+/// An event with its rings.
+#[derive(Clone, Debug)]
+pub struct Reconstructed {
+    /// What is known of the event.
+    pub head: EventHead,
+    /// Its rings.
+    pub rings: List<Ring, MAX_RINGS>,
+}
+
+/// An event, its rings, and what was decided about it.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// What is known of the event.
+    pub head: EventHead,
+    /// Its rings.
+    pub rings: List<Ring, MAX_RINGS>,
+    /// The trigger's word.
+    pub accepted: bool,
+}

@@ -1,0 +1,78 @@
+//! Counters of the L0 stages. Each is written by one stage and read by whoever reports.
+
+use std::sync::Arc;
+
+use pollux_pmd::Count;
+
+use super::MAX_SOURCES;
+
+/// What is counted for one source.
+#[derive(Debug, Default)]
+pub struct SourceCounts {
+    /// Frames with a readable payload.
+    pub frames: Count,
+    /// Frames that sequence numbers say never arrived.
+    pub missing: Count,
+    /// Times that the sequence jumped ahead.
+    pub gaps: Count,
+    /// Frames that came twice.
+    pub duplicates: Count,
+    /// Frames that came out of order.
+    pub reordered: Count,
+    /// Times that the sequence began anew.
+    pub resyncs: Count,
+    /// Frames all of whose events had been closed.
+    pub late: Count,
+    /// Fragments whose event had been closed.
+    pub late_fragments: Count,
+    /// Fragments of which the event had one from this source.
+    pub duplicate_fragments: Count,
+    /// Events that were closed without this source.
+    pub absent: Count,
+}
+
+/// What is counted for events.
+#[derive(Debug, Default)]
+pub struct EventCounts {
+    /// Events that were closed.
+    pub built: Count,
+    /// Those to which all sources contributed.
+    pub complete: Count,
+    /// Events closed by their deadline, or by the end of the input, with sources missing.
+    pub incomplete: Count,
+    /// Events closed early, because too many were open.
+    pub forced: Count,
+    /// Fragments whose hits did not fit their event.
+    pub overfull: Count,
+    /// Times that the time stamps jumped and building began anew.
+    pub resyncs: Count,
+    /// Hits in built events.
+    pub hits: Count,
+    /// Rings that were found.
+    pub rings: Count,
+    /// Events that the trigger accepted.
+    pub accepted: Count,
+    /// Events that it rejected.
+    pub rejected: Count,
+}
+
+/// All counters of one L0 pipeline.
+#[derive(Debug)]
+pub struct L0Stats {
+    /// One for each configured source.
+    pub sources: Vec<SourceCounts>,
+    /// Of all sources together.
+    pub events: EventCounts,
+}
+
+impl L0Stats {
+    /// Counters at zero, for at most 16 sources.
+    #[must_use]
+    pub fn new(sources: usize) -> Arc<Self> {
+        let sources = sources.min(MAX_SOURCES);
+        Arc::new(Self {
+            sources: (0..sources).map(|_| SourceCounts::default()).collect(),
+            events: EventCounts::default(),
+        })
+    }
+}

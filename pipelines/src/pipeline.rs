@@ -1,0 +1,331 @@
+//! Pipelines whose stages are chosen at run time.
+//!
+//! The types of neighbouring stages are compared when the pipeline is built; at run time each
+//! batch costs one indirect call a stage, and the code of a stage is the same as in a compiled
+//! chain. Each stage is timed, batch by batch.
+
+use std::any::{Any, TypeId, type_name};
+
+use pollux_pmd::{Clock, LatencyHistogram, TscClock};
+
+use crate::stage::{Batch, Moment, Sink, Stage};
+
+/// Why stages do not make a pipeline.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PipelineError {
+    /// Two neighbours do not fit.
+    #[error("stage `{stage}` takes {takes}, but what stands before it makes {makes}")]
+    Mismatch {
+        /// The stage that does not fit.
+        stage: String,
+        /// The type that it takes.
+        takes: &'static str,
+        /// The type that it would be given.
+        makes: &'static str,
+    },
+    /// There is no stage.
+    #[error("a pipeline needs at least one stage")]
+    Empty,
+}
+
+/// A type, to be compared and named.
+#[derive(Clone, Copy)]
+struct Kind {
+    id: TypeId,
+    name: &'static str,
+}
+
+impl Kind {
+    fn of<T: 'static>() -> Self {
+        Self { id: TypeId::of::<T>(), name: type_name::<T>() }
+    }
+}
+
+/// Takes what the last stage has made, a `Batch` of its `Out`.
+trait Exit {
+    fn take(&mut self, batch: &mut dyn Any);
+}
+
+struct To<'a, T, S> {
+    sink: &'a mut S,
+    items: std::marker::PhantomData<fn(T)>,
+}
+
+impl<T: 'static, S: Sink<T>> Exit for To<'_, T, S> {
+    fn take(&mut self, batch: &mut dyn Any) {
+        if let Some(batch) = batch.downcast_mut::<Batch<T>>() {
+            batch.drain().for_each(|item| self.sink.push(item));
+        }
+    }
+}
+
+/// What a stage is asked to do: one entry point, so that its time is taken in one place.
+enum Call<'a> {
+    /// Process the batch, a `Batch` of its `In`.
+    Process(&'a mut dyn Any),
+    Tick(Moment),
+    Finish,
+}
+
+/// A stage whose types are hidden.
+trait Node: Send {
+    fn takes(&self) -> Kind;
+    fn makes(&self) -> Kind;
+    /// Runs the stage, and `rest` on what it makes; returns the cycles that both took.
+    fn run(&mut self, call: Call<'_>, rest: &mut [DynStage], exit: &mut dyn Exit) -> u64;
+    fn times(&self) -> &LatencyHistogram;
+}
+
+/// A stage of any types, with its name.
+pub struct DynStage {
+    name: String,
+    node: Box<dyn Node>,
+}
+
+impl DynStage {
+    /// Hides the types of a stage.
+    #[must_use]
+    pub fn new<S>(name: impl Into<String>, stage: S) -> Self
+    where
+        S: Stage + Send + 'static,
+        S::In: Send + 'static,
+        S::Out: Send + 'static,
+    {
+        let node = Typed {
+            stage,
+            made: Batch::default(),
+            clock: TscClock::get(),
+            times: LatencyHistogram::new(),
+        };
+        Self { name: name.into(), node: Box::new(node) }
+    }
+
+    /// The name in the configuration and in reports.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+struct Typed<S: Stage> {
+    stage: S,
+    /// What the stage has made and the next one has not taken yet.
+    made: Batch<S::Out>,
+    clock: TscClock,
+    times: LatencyHistogram,
+}
+
+/// The sink behind a stage: hands full batches on.
+struct Link<'a, T> {
+    made: &'a mut Batch<T>,
+    rest: &'a mut [DynStage],
+    exit: &'a mut dyn Exit,
+    /// Cycles that the stages behind took.
+    below: u64,
+}
+
+impl<T: 'static> Link<'_, T> {
+    fn flush(&mut self) {
+        if self.made.is_empty() {
+            return;
+        }
+        match self.rest.split_first_mut() {
+            Some((next, rest)) => {
+                self.below += next.node.run(Call::Process(self.made), rest, self.exit);
+            }
+            None => self.exit.take(self.made),
+        }
+        self.made.clear();
+    }
+}
+
+impl<T: 'static> Sink<T> for Link<'_, T> {
+    #[inline]
+    fn push(&mut self, item: T) {
+        if let Err(item) = self.made.push(item) {
+            self.flush();
+            // The batch is empty now and holds at least one.
+            let _ = self.made.push(item);
+        }
+    }
+}
+
+impl<S> Node for Typed<S>
+where
+    S: Stage + Send,
+    S::In: Send + 'static,
+    S::Out: Send + 'static,
+{
+    fn takes(&self) -> Kind {
+        Kind::of::<S::In>()
+    }
+
+    fn makes(&self) -> Kind {
+        Kind::of::<S::Out>()
+    }
+
+    fn run(&mut self, call: Call<'_>, rest: &mut [DynStage], exit: &mut dyn Exit) -> u64 {
+        let start = self.clock.now();
+        let mut link = Link { made: &mut self.made, rest, exit, below: 0 };
+        let mut processed = false;
+        let mut onward = None;
+        match call {
+            Call::Process(batch) => {
+                // The types were compared when the pipeline was built.
+                if let Some(batch) = batch.downcast_mut::<Batch<S::In>>() {
+                    self.stage.process(batch, &mut link);
+                    processed = true;
+                }
+            }
+            Call::Tick(now) => {
+                self.stage.tick(now, &mut link);
+                onward = Some(Call::Tick(now));
+            }
+            Call::Finish => {
+                self.stage.finish(&mut link);
+                onward = Some(Call::Finish);
+            }
+        }
+        link.flush();
+        let below = link.below;
+        if processed {
+            let own = self.clock.now().since(start).saturating_sub(below);
+            self.times.record(self.clock.to_ns(own).0);
+        }
+        if let (Some(call), Some((next, rest))) = (onward, rest.split_first_mut()) {
+            next.node.run(call, rest, exit);
+        }
+        self.clock.now().since(start)
+    }
+
+    fn times(&self) -> &LatencyHistogram {
+        &self.times
+    }
+}
+
+/// A chain of stages from `In` to `Out`.
+pub struct Pipeline<In, Out> {
+    stages: Vec<DynStage>,
+    types: std::marker::PhantomData<fn(In) -> Out>,
+}
+
+impl<In: 'static, Out: 'static> Pipeline<In, Out> {
+    /// Chains stages.
+    ///
+    /// # Errors
+    /// No stage at all, or neighbours (or ends) whose types differ.
+    pub fn new(stages: Vec<DynStage>) -> Result<Self, PipelineError> {
+        if stages.is_empty() {
+            return Err(PipelineError::Empty);
+        }
+        let mut made = Kind::of::<In>();
+        for stage in &stages {
+            let takes = stage.node.takes();
+            if takes.id != made.id {
+                let (takes, makes) = (takes.name, made.name);
+                return Err(PipelineError::Mismatch { stage: stage.name.clone(), takes, makes });
+            }
+            made = stage.node.makes();
+        }
+        let end = Kind::of::<Out>();
+        if end.id != made.id {
+            let (takes, makes) = (end.name, made.name);
+            return Err(PipelineError::Mismatch { stage: "(end)".into(), takes, makes });
+        }
+        Ok(Self { stages, types: std::marker::PhantomData })
+    }
+
+    fn run(&mut self, call: Call<'_>, out: &mut impl Sink<Out>) {
+        let mut exit = To { sink: out, items: std::marker::PhantomData };
+        if let Some((first, rest)) = self.stages.split_first_mut() {
+            first.node.run(call, rest, &mut exit);
+        }
+    }
+
+    /// Takes a batch through all stages. What the first stage leaves in it stays.
+    #[inline]
+    pub fn process(&mut self, batch: &mut Batch<In>, out: &mut impl Sink<Out>) {
+        self.run(Call::Process(batch), out);
+    }
+
+    /// Tells all stages the time.
+    pub fn tick(&mut self, now: Moment, out: &mut impl Sink<Out>) {
+        self.run(Call::Tick(now), out);
+    }
+
+    /// Lets all stages release what they hold.
+    pub fn finish(&mut self, out: &mut impl Sink<Out>) {
+        self.run(Call::Finish, out);
+    }
+
+    /// Each stage's name, and the time that it spent on each batch, in nanoseconds.
+    pub fn times(&self) -> impl Iterator<Item = (&str, &LatencyHistogram)> {
+        self.stages.iter().map(|stage| (stage.name.as_str(), stage.node.times()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    struct Digits;
+
+    impl Stage for Digits {
+        type In = u32;
+        type Out = char;
+
+        fn process(&mut self, batch: &mut Batch<u32>, out: &mut impl Sink<char>) {
+            batch.drain().for_each(|n| n.to_string().chars().for_each(|c| out.push(c)));
+        }
+
+        fn tick(&mut self, now: Moment, out: &mut impl Sink<char>) {
+            out.push(if now.0 == 0 { '.' } else { '!' });
+        }
+    }
+
+    #[derive(Default)]
+    struct Count(u32);
+
+    impl Stage for Count {
+        type In = char;
+        type Out = u32;
+
+        fn process(&mut self, batch: &mut Batch<char>, _out: &mut impl Sink<u32>) {
+            self.0 += batch.drain().count() as u32;
+        }
+
+        fn finish(&mut self, out: &mut impl Sink<u32>) {
+            out.push(self.0);
+        }
+    }
+
+    #[test]
+    fn stages_chosen_at_run_time_do_their_work() {
+        let stages = vec![
+            DynStage::new("digits", Digits),
+            DynStage::new("count", Count::default()),
+            DynStage::new("again", Digits),
+        ];
+        let mut pipeline = Pipeline::<u32, char>::new(stages).unwrap();
+        let (mut batch, mut out) = (Batch::with_capacity(100), Vec::new());
+        (0..100).for_each(|n| batch.push(n).unwrap());
+        pipeline.process(&mut batch, &mut out);
+        pipeline.tick(Moment(0), &mut out);
+        pipeline.finish(&mut out);
+        assert_eq!(out.iter().collect::<String>(), ".191");
+        let names: Vec<_> = pipeline.times().map(|(n, t)| (n, t.percentiles().count)).collect();
+        assert_eq!(names, [("digits", 1), ("count", 7), ("again", 1)]);
+    }
+
+    #[test]
+    fn stages_that_do_not_fit_are_named() {
+        let error = Pipeline::<u32, u32>::new(vec![DynStage::new("digits", Digits)]).err().unwrap();
+        assert_eq!(error.to_string(), "stage `(end)` takes u32, but what stands before it makes char");
+        let stages = vec![DynStage::new("a", Digits), DynStage::new("b", Digits)];
+        let error = Pipeline::<u32, char>::new(stages).err().unwrap();
+        assert_eq!(error.to_string(), "stage `b` takes u32, but what stands before it makes char");
+        assert!(Pipeline::<u32, u32>::new(vec![]).is_err());
+    }
+}

@@ -1,0 +1,272 @@
+//! Stages: what a pipeline is made of.
+//!
+//! A stage takes a batch of one type and puts items of another into a sink. Two stages of
+//! matching types make a stage ([`StageExt::then`]); the whole chain is then one type, compiled
+//! as one piece. [`Pipeline`](crate::Pipeline) makes the same chains from a configuration.
+
+use pollux_mempool::time::Ns;
+
+/// A point on the time line by which deadlines run, in nanoseconds. Live, it is the clock of the
+/// poll loop; on recorded input it is capture time, so that a replay decides as the original run
+/// did, however fast it goes. The epoch is that of the source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Moment(pub u64);
+
+impl Moment {
+    /// The time `ns` after this one; saturates.
+    #[must_use]
+    #[inline]
+    pub fn after(self, ns: Ns) -> Moment {
+        Moment(self.0.saturating_add(ns.0))
+    }
+}
+
+/// Up to a fixed number of items, in memory that is allocated once.
+#[derive(Debug)]
+pub struct Batch<T> {
+    items: Vec<T>,
+    capacity: usize,
+}
+
+/// Items in a batch between two stages, unless asked otherwise.
+pub const BATCH: usize = 32;
+
+impl<T> Default for Batch<T> {
+    fn default() -> Self {
+        Self::with_capacity(BATCH)
+    }
+}
+
+impl<T> Batch<T> {
+    /// An empty batch for `capacity` items (at least one).
+    #[must_use]
+    pub fn with_capacity(capacity: usize) -> Self {
+        let capacity = capacity.max(1);
+        Self { items: Vec::with_capacity(capacity), capacity }
+    }
+
+    /// Adds an item.
+    ///
+    /// # Errors
+    /// Gives it back if the batch is full.
+    #[inline]
+    pub fn push(&mut self, item: T) -> Result<(), T> {
+        if self.is_full() {
+            return Err(item);
+        }
+        self.items.push(item);
+        Ok(())
+    }
+
+    /// Whether no more items fit.
+    #[must_use]
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.items.len() == self.capacity
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// The items.
+    #[must_use]
+    #[inline]
+    pub fn as_slice(&self) -> &[T] {
+        &self.items
+    }
+
+    /// The items, to be changed.
+    #[must_use]
+    #[inline]
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        &mut self.items
+    }
+
+    /// Takes all items out, in order.
+    #[inline]
+    pub fn drain(&mut self) -> impl Iterator<Item = T> + '_ {
+        self.items.drain(..)
+    }
+
+    /// Drops all items.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.items.clear();
+    }
+}
+
+/// Where a stage puts what it makes.
+pub trait Sink<T> {
+    /// Takes one item.
+    fn push(&mut self, item: T);
+}
+
+/// For tests, and for collecting results where allocation does not matter.
+impl<T> Sink<T> for Vec<T> {
+    fn push(&mut self, item: T) {
+        Vec::push(self, item);
+    }
+}
+
+/// Drops every item.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Discard;
+
+impl<T> Sink<T> for Discard {
+    #[inline]
+    fn push(&mut self, _item: T) {}
+}
+
+/// Calls a function with every item.
+pub struct Each<F>(pub F);
+
+impl<T, F: FnMut(T)> Sink<T> for Each<F> {
+    #[inline]
+    fn push(&mut self, item: T) {
+        (self.0)(item);
+    }
+}
+
+/// One step of a pipeline. After the start it must not allocate, lock, log or enter the kernel.
+pub trait Stage {
+    /// What it takes.
+    type In;
+    /// What it makes.
+    type Out;
+
+    /// Works on a batch. What it leaves in the batch goes back to the caller, who drops it (or,
+    /// for frames, returns the buffers to the loop's cache).
+    fn process(&mut self, batch: &mut Batch<Self::In>, out: &mut impl Sink<Self::Out>);
+
+    /// Called now and then, in idle rounds too, with the present time: the stage releases what
+    /// has waited long enough.
+    fn tick(&mut self, _now: Moment, _out: &mut impl Sink<Self::Out>) {}
+
+    /// The input has ended: the stage releases all that it holds.
+    fn finish(&mut self, _out: &mut impl Sink<Self::Out>) {}
+}
+
+/// Combining stages.
+pub trait StageExt: Stage + Sized {
+    /// This stage, then `next`, as one stage.
+    fn then<B: Stage<In = Self::Out>>(self, next: B) -> Then<Self, B> {
+        Then { first: self, next, between: Batch::default() }
+    }
+}
+
+impl<S: Stage> StageExt for S {}
+
+/// Two stages, one behind the other.
+pub struct Then<A: Stage, B> {
+    first: A,
+    next: B,
+    between: Batch<A::Out>,
+}
+
+/// Feeds `next` whenever the batch in front of it is full.
+struct Link<'a, T, B, O> {
+    between: &'a mut Batch<T>,
+    next: &'a mut B,
+    out: &'a mut O,
+}
+
+impl<B: Stage, O: Sink<B::Out>> Link<'_, B::In, B, O> {
+    fn flush(&mut self) {
+        if !self.between.is_empty() {
+            self.next.process(self.between, self.out);
+            self.between.clear();
+        }
+    }
+}
+
+impl<B: Stage, O: Sink<B::Out>> Sink<B::In> for Link<'_, B::In, B, O> {
+    #[inline]
+    fn push(&mut self, item: B::In) {
+        if let Err(item) = self.between.push(item) {
+            self.flush();
+            // The batch is empty now and holds at least one.
+            let _ = self.between.push(item);
+        }
+    }
+}
+
+impl<A: Stage, B: Stage<In = A::Out>> Stage for Then<A, B> {
+    type In = A::In;
+    type Out = B::Out;
+
+    #[inline]
+    fn process(&mut self, batch: &mut Batch<A::In>, out: &mut impl Sink<B::Out>) {
+        let mut link = Link { between: &mut self.between, next: &mut self.next, out };
+        self.first.process(batch, &mut link);
+        link.flush();
+    }
+
+    fn tick(&mut self, now: Moment, out: &mut impl Sink<B::Out>) {
+        let mut link = Link { between: &mut self.between, next: &mut self.next, out };
+        self.first.tick(now, &mut link);
+        link.flush();
+        self.next.tick(now, out);
+    }
+
+    fn finish(&mut self, out: &mut impl Sink<B::Out>) {
+        let mut link = Link { between: &mut self.between, next: &mut self.next, out };
+        self.first.finish(&mut link);
+        link.flush();
+        self.next.finish(out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Repeats each number `.0` times, and holds the last one back until the end.
+    struct Repeat(usize, Option<u32>);
+
+    impl Stage for Repeat {
+        type In = u32;
+        type Out = u32;
+
+        fn process(&mut self, batch: &mut Batch<u32>, out: &mut impl Sink<u32>) {
+            for n in batch.drain() {
+                if let Some(held) = self.1.replace(n) {
+                    (0..self.0).for_each(|_| out.push(held));
+                }
+            }
+        }
+
+        fn finish(&mut self, out: &mut impl Sink<u32>) {
+            if let Some(held) = self.1.take() {
+                (0..self.0).for_each(|_| out.push(held));
+            }
+        }
+    }
+
+    #[test]
+    fn a_chain_loses_nothing_where_batches_overflow() {
+        let mut chain = Repeat(50, None).then(Repeat(3, None)).then(Repeat(1, None));
+        let (mut batch, mut out) = (Batch::default(), Vec::new());
+        for n in 0..40 {
+            if batch.is_full() {
+                chain.process(&mut batch, &mut out);
+            }
+            assert_eq!(batch.push(n), Ok(()));
+        }
+        chain.process(&mut batch, &mut out);
+        chain.finish(&mut out);
+        let expected: Vec<u32> = (0..40).flat_map(|n| std::iter::repeat_n(n, 150)).collect();
+        assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn a_full_batch_gives_the_item_back() {
+        let mut batch = Batch::with_capacity(0);
+        assert_eq!(batch.push(1), Ok(()));
+        assert_eq!(batch.push(2), Err(2));
+        assert_eq!(batch.drain().collect::<Vec<_>>(), [1]);
+    }
+}

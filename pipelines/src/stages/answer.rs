@@ -1,0 +1,165 @@
+//! Answer: decisions to the experiment, as MTP primitives by UDP.
+//!
+//! The end of the chain, so not a [`Stage`](crate::Stage): it owns the latency budget, and sends
+//! with the queue and the cache of the poll loop.
+
+use pollux_mempool::time::{Ns, Tsc};
+use pollux_mempool::{Burst, PoolCache};
+use pollux_pmd::net::{UDP_HEADERS, UdpTemplate};
+use pollux_pmd::{Clock, Count, LatencyHistogram, TscClock, TxQueue};
+use std::sync::Arc;
+
+use crate::formats::WriteError;
+use crate::formats::mtp::{MAX_PACKET, MAX_PRIMITIVES, MtpWriter, Primitive};
+use crate::l0::{Decision, List, primitive_id};
+
+/// What became of the decisions.
+#[derive(Debug, Default)]
+pub struct AnswerCounts {
+    /// Decisions that were sent; without an address to send to, all that were made.
+    pub sent: Count,
+    /// Packets that carried them.
+    pub packets: Count,
+    /// Decisions lost because the transmit queue or the pool had no room: an answer that has to
+    /// wait would come too late, and make the next ones late too.
+    pub no_room: Count,
+    /// Decisions lost because the address has not been resolved yet.
+    pub unresolved: Count,
+    /// Decisions that were sent after their budget.
+    pub missed: Count,
+}
+
+/// Where answers go.
+enum Peer {
+    /// Nowhere: decisions are only recorded.
+    None,
+    /// To an address whose station is not known yet.
+    Unresolved,
+    Known(UdpTemplate),
+}
+
+/// Collects decisions into packets and sends them.
+pub struct Answer {
+    peer: Peer,
+    source_id: u8,
+    writer: Option<MtpWriter<[u8; MAX_PACKET]>>,
+    /// Arrivals of the events whose decisions are in the packet.
+    arrivals: List<Tsc, MAX_PRIMITIVES>,
+    clock: TscClock,
+    budget_cycles: u64,
+    total: LatencyHistogram,
+    counts: Arc<AnswerCounts>,
+    outbox: Burst<1>,
+}
+
+impl Answer {
+    /// An answer stage with a budget from the arrival of an event's first frame to its decision's
+    /// departure. It sends nothing until it is given a [peer](Self::set_peer).
+    #[must_use]
+    pub fn new(source_id: u8, budget: Ns, wants_peer: bool) -> Self {
+        let clock = TscClock::get();
+        Self {
+            peer: if wants_peer { Peer::Unresolved } else { Peer::None },
+            source_id,
+            writer: None,
+            arrivals: List::default(),
+            clock,
+            budget_cycles: clock.to_cycles(budget),
+            total: LatencyHistogram::new(),
+            counts: Arc::default(),
+            outbox: Burst::new(),
+        }
+    }
+
+    /// Sets or changes the headers that answers are sent with.
+    pub fn set_peer(&mut self, template: UdpTemplate) {
+        self.peer = Peer::Known(template);
+    }
+
+    /// Whether answers wait for their address to be resolved.
+    #[must_use]
+    pub fn is_unresolved(&self) -> bool {
+        matches!(self.peer, Peer::Unresolved)
+    }
+
+    /// What became of the decisions.
+    #[must_use]
+    pub fn counts(&self) -> Arc<AnswerCounts> {
+        Arc::clone(&self.counts)
+    }
+
+    /// From the arrival of an event's first frame to its decision's departure, in nanoseconds.
+    #[must_use]
+    pub fn total(&self) -> &LatencyHistogram {
+        &self.total
+    }
+
+    /// Adds a decision to the packet; sends the packet first if it is full.
+    #[inline]
+    pub fn push(&mut self, decision: &Decision, tx: &mut TxQueue, cache: &mut PoolCache) {
+        let primitive = Primitive {
+            id: primitive_id::encode(
+                decision.accepted,
+                decision.head.complete,
+                decision.rings.len(),
+            ),
+            // The format has 32 bits of the time: 107 s.
+            timestamp: decision.head.timestamp as u32,
+            fine: 0,
+        };
+        for _ in 0..2 {
+            let written = match &mut self.writer {
+                Some(writer) => writer.push(primitive),
+                None => Err(WriteError::Full),
+            };
+            if written.is_ok() {
+                // It fits: a packet has no more primitives than this list.
+                let _ = self.arrivals.extend(&[decision.head.arrival]);
+                return;
+            }
+            self.flush(tx, cache);
+            self.writer = MtpWriter::new([0; MAX_PACKET], self.source_id, 0).ok();
+        }
+    }
+
+    /// Sends the packet as it is.
+    #[inline]
+    pub fn flush(&mut self, tx: &mut TxQueue, cache: &mut PoolCache) {
+        let decisions = self.arrivals.len() as u64;
+        let Some(writer) = self.writer.take() else { return };
+        if decisions == 0 {
+            return;
+        }
+        let lost = match &self.peer {
+            Peer::None => None,
+            Peer::Unresolved => Some(&self.counts.unresolved),
+            Peer::Known(template) => {
+                let (payload, len) = writer.finish();
+                let sent = cache.alloc().is_some_and(|mut mbuf| {
+                    let written = mbuf.append(UDP_HEADERS + len).and_then(|frame| {
+                        frame[UDP_HEADERS..].copy_from_slice(&payload[..len]);
+                        template.write(frame, len)
+                    });
+                    // There is room for one: it is emptied below.
+                    drop(self.outbox.push(mbuf));
+                    written.is_some() && tx.tx(cache, &mut self.outbox) == 1
+                });
+                cache.free_burst(&mut self.outbox);
+                (!sent).then_some(&self.counts.no_room)
+            }
+        };
+        if let Some(count) = lost {
+            count.add(decisions);
+        } else {
+            self.counts.sent.add(decisions);
+            self.counts.packets.add(1);
+            let now = self.clock.now();
+            for &arrival in self.arrivals.iter() {
+                let cycles = now.since(arrival);
+                self.total.record(self.clock.to_ns(cycles).0);
+                self.counts.missed.add(u64::from(cycles > self.budget_cycles));
+            }
+        }
+        self.arrivals.clear();
+    }
+}
