@@ -2,6 +2,7 @@
 
 pub mod loopback;
 pub mod null;
+pub mod pcap;
 
 use crate::registry::Registry;
 
@@ -9,4 +10,5 @@ use crate::registry::Registry;
 pub(crate) fn register(registry: &mut Registry) {
     registry.register("loopback", loopback::USAGE, loopback::open);
     registry.register("null", null::USAGE, null::open);
+    registry.register("pcap", pcap::USAGE, pcap::open);
 }

@@ -1,0 +1,231 @@
+//! Capture files as a port: receives the frames of one file, sends into another.
+//!
+//! Reads pcap (microseconds and nanoseconds, both byte orders) and pcapng (several sections and
+//! interfaces, any time resolution) through a window, so a file of any size is read in constant
+//! memory; writes pcapng with stamps in nanoseconds.
+//!
+//! A replay is deterministic: the stamps never step back, the ordinal of a frame is its number in
+//! the file, and each frame belongs to one queue by its flow alone. A frame that the capture had
+//! cut off is dropped as [`Cause::Oversize`](crate::Cause::Oversize). When the pool is empty the
+//! file waits. A file that turns out to be damaged ends there: one
+//! [`Cause::DeviceError`](crate::Cause::DeviceError) stands for the rest in the ledger, and
+//! [`Port::stop`](crate::Port::stop) tells what was wrong, as it does for a file that could not
+//! be written.
+
+mod classic;
+mod link;
+mod pcapng;
+mod reader;
+mod rx;
+mod tx;
+mod window;
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use pollux_mempool::Mempool;
+
+use self::link::Link;
+use self::reader::{Reader, Record};
+use self::rx::{Pace, Rx};
+use self::tx::Tx;
+use crate::clock::TscClock;
+use crate::driver::{Capabilities, Driver, Queues};
+use crate::port::{PortConfig, PortError, RxState};
+use crate::spec::{PortSpec, SpecError};
+
+/// For `--help`.
+pub(crate) const USAGE: &str =
+    "pcap:rx=FILE,tx=FILE          capture files, either or both; pace=fast (default) or recorded";
+
+/// Queues that a file can be shared out to; each reads the whole file.
+const MAX_QUEUES: u16 = 16;
+
+/// Longest chain of buffers that a frame may have.
+const MAX_SEGMENTS: usize = 1024;
+
+/// What went wrong in a queue, for `stop` to tell; the first report stays.
+#[derive(Clone, Default)]
+struct Trouble(Arc<Mutex<Option<String>>>);
+
+impl Trouble {
+    fn report(&self, what: String) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(what);
+    }
+
+    fn take(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+struct Pcap {
+    spec: String,
+    rx: Option<PathBuf>,
+    tx: Option<PathBuf>,
+    recorded_pace: bool,
+    trouble: Trouble,
+}
+
+pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
+    spec.expect_no_target()?;
+    spec.expect_options(&["rx", "tx", "pace"])?;
+    let recorded_pace = match spec.option("pace") {
+        None | Some("fast") => false,
+        Some("recorded") => true,
+        Some(other) => return Err(spec.bad_value("pace", other, "fast or recorded").into()),
+    };
+    let path = |key| spec.option(key).map(PathBuf::from);
+    let port = Pcap {
+        spec: spec.to_string(),
+        rx: path("rx"),
+        tx: path("tx"),
+        recorded_pace,
+        trouble: Trouble::default(),
+    };
+    if port.rx.is_none() && port.tx.is_none() {
+        let what = "pcap needs rx=FILE, tx=FILE or both".into();
+        return Err(SpecError::Target {
+            spec: port.spec,
+            what,
+        }
+        .into());
+    }
+    if let Some(path) = &port.rx {
+        port.check_capture(path)?;
+    }
+    Ok(Box::new(port))
+}
+
+impl Pcap {
+    fn device(&self, what: String) -> PortError {
+        PortError::Device {
+            port: self.spec.clone(),
+            what,
+        }
+    }
+
+    fn system(&self, what: &str, path: &Path, source: io::Error) -> PortError {
+        let hint = match source.kind() {
+            ErrorKind::NotFound => "check the path; relative paths start at the working directory",
+            ErrorKind::PermissionDenied => "change the file's permissions, or the user",
+            ErrorKind::StorageFull => "free some space, or choose another disk",
+            _ => "",
+        };
+        let what = format!("cannot {what} {}", path.display());
+        PortError::System {
+            port: self.spec.clone(),
+            what,
+            hint: hint.into(),
+            source,
+        }
+    }
+
+    fn reader(&self, path: &Path) -> Result<Reader, PortError> {
+        let file = File::open(path).map_err(|error| self.system("open", path, error))?;
+        let metadata = file
+            .metadata()
+            .map_err(|error| self.system("open", path, error))?;
+        if !metadata.is_file() {
+            // A pipe would block the poll loop, and each queue must read the whole file.
+            let what = format!(
+                "{} is no regular file; copy the capture into one",
+                path.display()
+            );
+            return Err(self.device(what));
+        }
+        Reader::new(file).map_err(|error| self.device(format!("{} {error}", path.display())))
+    }
+
+    /// Refuses a file that is no capture, or whose first frame cannot be read. What is wrong
+    /// further on is found on the way.
+    fn check_capture(&self, path: &Path) -> Result<(), PortError> {
+        match self.reader(path)?.peek() {
+            Ok(Some(Record {
+                link: Link::Other(linktype),
+                ..
+            })) => Err(self.device(format!(
+                "{} has link type {linktype}, which cannot be read; these can: {}",
+                path.display(),
+                Link::KNOWN
+            ))),
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.device(format!("{} {error}", path.display()))),
+        }
+    }
+
+    fn writer(&self, path: &Path) -> Result<Tx, PortError> {
+        let canonical = |path: &Path| fs::canonicalize(path).ok();
+        if let Some(rx) = &self.rx
+            && canonical(rx).is_some_and(|rx| Some(rx) == canonical(path))
+        {
+            return Err(self.device("rx and tx are the same file; send into another one".into()));
+        }
+        let file = File::create(path).map_err(|error| self.system("create", path, error))?;
+        Tx::new(file, path.into(), self.trouble.clone())
+            .map_err(|error| self.system("write", path, error))
+    }
+}
+
+impl Driver for Pcap {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            max_rx_queues: if self.rx.is_some() { MAX_QUEUES } else { 0 },
+            max_tx_queues: u16::from(self.tx.is_some()),
+            mac: None,
+            max_frame: pcapng::MAX_FRAME,
+            wire_time: self.rx.is_some(),
+            recorded: self.rx.is_some(),
+            kernel_backed: true,
+        }
+    }
+
+    fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
+        self.trouble = Trouble::default();
+        let started = Arc::new(OnceLock::new());
+        let mut queues = Queues {
+            rx: Vec::new(),
+            tx: Vec::new(),
+        };
+        if let Some(path) = &self.rx {
+            for queue in 0..config.rx_queues {
+                queues.rx.push(Box::new(Rx {
+                    reader: self.reader(path)?,
+                    path: path.clone(),
+                    queue,
+                    queues: config.rx_queues,
+                    pace: self.recorded_pace.then(|| Pace {
+                        started: started.clone(),
+                    }),
+                    clock: TscClock::get(),
+                    longest: longest_frame(&config.pool),
+                    scratch: Vec::new(),
+                    state: RxState::Live,
+                    trouble: self.trouble.clone(),
+                }));
+            }
+        }
+        if let Some(path) = &self.tx
+            && config.tx_queues > 0
+        {
+            queues.tx.push(Box::new(self.writer(path)?));
+        }
+        Ok(queues)
+    }
+
+    fn stop(&mut self) -> Result<(), PortError> {
+        self.trouble
+            .take()
+            .map_or(Ok(()), |what| Err(self.device(what)))
+    }
+}
+
+/// A frame waits in the file until the pool has buffers for all of it. One that needs more than
+/// half of the pool might wait for ever, as caches and rings hold buffers too.
+fn longest_frame(pool: &Mempool) -> usize {
+    pool.data_room() * MAX_SEGMENTS.min(pool.buffers().div_ceil(2))
+}

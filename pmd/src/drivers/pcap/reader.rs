@@ -1,0 +1,188 @@
+//! Reads the records of a capture file in order, one look-ahead record at a time.
+
+use std::fs::File;
+use std::io;
+
+use pollux_mempool::time::WireTime;
+
+use super::classic::Classic;
+use super::link::Link;
+use super::pcapng::Pcapng;
+use super::window::Window;
+
+/// Longest record or block that is believed: libpcap's own limit is 256 KiB for Ethernet, and
+/// chains of buffers end far below this. A longer one is a sign of a damaged file.
+pub(super) const MAX_RECORD: usize = 16 << 20;
+
+/// Why a capture cannot be read, or cannot be read on.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CaptureError {
+    #[error("cannot be read at byte {at}: {source}")]
+    Io { at: u64, source: io::Error },
+    #[error("is no capture: it does not start with the magic number of pcap or pcapng")]
+    NotACapture,
+    #[error("is a capture of version {0}.{1}, which is not supported; convert it with editcap")]
+    Version(u16, u16),
+    #[error("is truncated: it ends inside the record at byte {0}; frames before it can be used")]
+    Truncated(u64),
+    #[error("is damaged at byte {at}: {what}; what follows cannot be read")]
+    Damaged { at: u64, what: &'static str },
+}
+
+/// Byte order of a capture, or of a section of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    Big,
+    Little,
+}
+
+impl Order {
+    /// `None` where the bytes do not reach that far.
+    pub(super) fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
+        let &bytes = bytes.get(at..)?.first_chunk()?;
+        Some(match self {
+            Self::Big => u16::from_be_bytes(bytes),
+            Self::Little => u16::from_le_bytes(bytes),
+        })
+    }
+
+    /// `None` where the bytes do not reach that far.
+    pub(super) fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
+        let &bytes = bytes.get(at..)?.first_chunk()?;
+        Some(match self {
+            Self::Big => u32::from_be_bytes(bytes),
+            Self::Little => u32::from_le_bytes(bytes),
+        })
+    }
+}
+
+/// Where the next record lies, counted from the front of the window.
+pub(super) struct Located {
+    /// Stamp in nanoseconds since the Unix epoch; a simple packet block has none.
+    pub(super) time: Option<u64>,
+    pub(super) link: Link,
+    /// Where the captured bytes start.
+    pub(super) data: usize,
+    pub(super) captured: usize,
+    /// Length of the frame when it was captured.
+    pub(super) original: usize,
+    /// Length of the whole record.
+    pub(super) record: usize,
+}
+
+/// One captured frame.
+pub(super) struct Record<'a> {
+    /// Number in the file, from 0.
+    pub(super) index: u64,
+    /// Stamp, raised to the latest one before it, so that the order of stamps is the order of
+    /// records however the file is shared out.
+    pub(super) time: WireTime,
+    pub(super) link: Link,
+    /// Length of the frame when it was captured; more than there is if the capture cut it off.
+    pub(super) original: usize,
+    pub(super) data: &'a [u8],
+}
+
+enum Format {
+    Classic(Classic),
+    Pcapng(Pcapng),
+}
+
+pub(super) struct Reader {
+    window: Window,
+    format: Format,
+    /// Length of the record that `peek` showed.
+    pending: usize,
+    index: u64,
+    first: Option<WireTime>,
+    latest: WireTime,
+}
+
+impl Reader {
+    /// Reads the file header.
+    pub(super) fn new(file: File) -> Result<Self, CaptureError> {
+        let mut window = Window::new(file);
+        let magic = window
+            .peek(4)
+            .map_err(|source| CaptureError::Io { at: 0, source })?;
+        let format = if magic.starts_with(&super::pcapng::SECTION_HEADER) {
+            Format::Pcapng(Pcapng::new())
+        } else {
+            Format::Classic(Classic::new(&mut window)?)
+        };
+        let latest = WireTime(0);
+        Ok(Self {
+            window,
+            format,
+            pending: 0,
+            index: 0,
+            first: None,
+            latest,
+        })
+    }
+
+    /// The next record, again and again until `advance`; `None` at the end of the file.
+    pub(super) fn peek(&mut self) -> Result<Option<Record<'_>>, CaptureError> {
+        let located = match &mut self.format {
+            Format::Classic(format) => format.locate(&mut self.window),
+            Format::Pcapng(format) => format.locate(&mut self.window),
+        };
+        let Some(at) = located? else { return Ok(None) };
+        if let Some(time) = at.time {
+            self.latest = self.latest.max(WireTime(time));
+        }
+        self.first.get_or_insert(self.latest);
+        self.pending = at.record;
+        let data = self
+            .window
+            .front()
+            .get(at.data..at.data + at.captured)
+            .unwrap_or_default();
+        Ok(Some(Record {
+            index: self.index,
+            time: self.latest,
+            link: at.link,
+            original: at.original,
+            data,
+        }))
+    }
+
+    /// Passes the record that `peek` showed.
+    pub(super) fn advance(&mut self) {
+        self.window.consume(self.pending);
+        self.pending = 0;
+        self.index += 1;
+    }
+
+    /// Stamp of the first record, once it was shown.
+    pub(super) fn first(&self) -> Option<WireTime> {
+        self.first
+    }
+}
+
+impl Window {
+    /// The next `n` bytes, or the error for a file that ends before them.
+    pub(super) fn need(&mut self, n: usize) -> Result<&[u8], CaptureError> {
+        let at = self.position();
+        let bytes = self
+            .peek(n)
+            .map_err(|source| CaptureError::Io { at, source })?;
+        bytes.get(..n).ok_or(CaptureError::Truncated(at))
+    }
+
+    /// Whether the file ends here.
+    pub(super) fn is_at_end(&mut self) -> Result<bool, CaptureError> {
+        let at = self.position();
+        let bytes = self
+            .peek(1)
+            .map_err(|source| CaptureError::Io { at, source })?;
+        Ok(bytes.is_empty())
+    }
+
+    pub(super) fn damaged(&self, what: &'static str) -> CaptureError {
+        CaptureError::Damaged {
+            at: self.position(),
+            what,
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The receive side: one queue's share of the records of a file.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use pollux_mempool::time::{Tsc, WireTime};
+use pollux_mempool::{BurstMut, MbufFlags, PoolCache};
+
+use super::Trouble;
+use super::reader::{CaptureError, Reader};
+use crate::clock::{Clock, TscClock};
+use crate::driver::{Origin, RxDriver};
+use crate::ledger::{Cause, Tally};
+use crate::net::{ParseOptions, Parsed, parse};
+use crate::port::RxState;
+
+/// Most records that one poll looks at: a queue whose flows are rare in the file comes back to
+/// its loop in bounded time.
+const LOOK: usize = 256;
+
+/// Replay at the recorded spacing. All queues share the moment of the first poll.
+pub(super) struct Pace {
+    pub(super) started: Arc<OnceLock<Tsc>>,
+}
+
+impl Pace {
+    fn is_due(&self, clock: TscClock, now: Tsc, since_first: WireTime, time: WireTime) -> bool {
+        let started = *self.started.get_or_init(|| now);
+        clock.to_ns(now.since(started)) >= time.since(since_first)
+    }
+}
+
+pub(super) struct Rx {
+    pub(super) reader: Reader,
+    pub(super) path: PathBuf,
+    pub(super) queue: u16,
+    pub(super) queues: u16,
+    pub(super) pace: Option<Pace>,
+    pub(super) clock: TscClock,
+    /// Longest frame that buffers can be promised for, in bytes.
+    pub(super) longest: usize,
+    /// Where frames of other link types get their Ethernet header.
+    pub(super) scratch: Vec<u8>,
+    pub(super) state: RxState,
+    pub(super) trouble: Trouble,
+}
+
+impl RxDriver for Rx {
+    fn rx(
+        &mut self,
+        cache: &mut PoolCache,
+        out: &mut BurstMut<'_>,
+        origin: &mut Origin,
+        tally: &mut Tally,
+    ) -> usize {
+        if self.state == RxState::Exhausted {
+            return 0;
+        }
+        let before = out.len();
+        let now = self.clock.now();
+        let (mut frames, mut bytes) = (0, 0);
+        for _ in 0..LOOK {
+            if out.free() == 0 {
+                break;
+            }
+            let first = self.reader.first();
+            let record = match self.reader.peek() {
+                Ok(Some(record)) => record,
+                Ok(None) => {
+                    self.state = RxState::Exhausted;
+                    break;
+                }
+                Err(error) => {
+                    self.give_up(&error, tally);
+                    break;
+                }
+            };
+            if let Some(pace) = &self.pace
+                && !pace.is_due(self.clock, now, first.unwrap_or(record.time), record.time)
+            {
+                break;
+            }
+            let ethernet = record.link.to_ethernet(record.data, &mut self.scratch);
+            if owner(ethernet.unwrap_or_default(), self.queues) != self.queue {
+                self.reader.advance();
+                continue;
+            }
+            let received = match ethernet {
+                Err(cause) => Err(cause),
+                // The capture cut the frame off: what is left is not what was sent.
+                Ok(_) if record.original > record.data.len() => Err(Cause::Oversize),
+                Ok(frame) if frame.len() > self.longest => Err(Cause::Oversize),
+                Ok(frame) => match cache.alloc_from(frame) {
+                    Some(mbuf) => Ok(mbuf),
+                    // A recording can wait: the same record comes again in the next poll.
+                    None => break,
+                },
+            };
+            frames += 1;
+            bytes += record.original.max(record.data.len()) as u64;
+            match received {
+                Ok(mut mbuf) => {
+                    origin.next = record.index as u32;
+                    origin.stamp(&mut mbuf, now);
+                    mbuf.set_wire_time(record.time);
+                    mbuf.add_flags(MbufFlags::RECORDED);
+                    // It fits: there was room when the round began.
+                    drop(out.push(mbuf));
+                }
+                Err(cause) => tally.count_dropped(cause, 1),
+            }
+            self.reader.advance();
+        }
+        tally.count_from_wire(frames, bytes);
+        out.len() - before
+    }
+
+    fn state(&self) -> RxState {
+        self.state
+    }
+}
+
+impl Rx {
+    /// The rest of the file is lost. Nobody can say how many frames it had; one stands for them,
+    /// counted by the first queue, so that the loss shows in the ledger.
+    #[cold]
+    fn give_up(&mut self, error: &CaptureError, tally: &mut Tally) {
+        self.state = RxState::Exhausted;
+        if self.queue == 0 {
+            tally.count_from_wire(1, 0);
+            tally.count_dropped(Cause::DeviceError, 1);
+            tracing::warn!("{} {error}", self.path.display());
+            self.trouble
+                .report(format!("{} {error}", self.path.display()));
+        }
+    }
+}
+
+/// The queue that a frame belongs to: by its UDP addresses and ports, so that a flow stays
+/// together; the first queue for all else.
+fn owner(frame: &[u8], queues: u16) -> u16 {
+    if queues == 1 {
+        return 0;
+    }
+    let Ok(Parsed::Udp(udp)) = parse(frame, frame.len(), &ParseOptions::TRUSTED) else {
+        return 0;
+    };
+    let ports = u64::from(udp.src_port) << 16 | u64::from(udp.dst_port);
+    let address = |ip: IpAddr| match ip {
+        IpAddr::V4(ip) => u64::from(ip.to_bits()),
+        IpAddr::V6(ip) => (ip.to_bits() >> 64) as u64 ^ ip.to_bits() as u64,
+    };
+    // Multiplicative hashing by 2^64 / golden ratio (Knuth, TAOCP vol. 3, 6.4): each step carries
+    // the bits of its input to the top, from where the queue is scaled down.
+    let mut hash = 0_u64;
+    for value in [
+        ports,
+        address(udp.addresses.src()),
+        address(udp.addresses.dst()),
+    ] {
+        hash = (hash.rotate_left(32) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+    ((u128::from(hash) * u128::from(queues)) >> 64) as u16
+}

@@ -1,0 +1,75 @@
+//! A file seen through a window that only moves forward, so that a capture of any size is read
+//! in memory of a fixed size.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+
+/// Bytes that the window shows at once, as long as no record is longer. The largest record of
+/// any libpcap tool is 256 KiB (MAXIMUM_SNAPLEN).
+const WINDOW: usize = 512 << 10;
+
+pub(super) struct Window {
+    file: File,
+    buf: Vec<u8>,
+    /// What was read and not yet consumed: `buf[start..end]`.
+    start: usize,
+    end: usize,
+    /// Position of `start` in the file.
+    position: u64,
+}
+
+impl Window {
+    pub(super) fn new(file: File) -> Self {
+        Self {
+            file,
+            buf: vec![0; WINDOW],
+            start: 0,
+            end: 0,
+            position: 0,
+        }
+    }
+
+    /// Position in the file of the first byte that was not consumed.
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The next bytes, at least `n` of them; fewer only where the file ends.
+    pub(super) fn peek(&mut self, n: usize) -> io::Result<&[u8]> {
+        if self.end - self.start < n {
+            self.read_on(n)?;
+        }
+        Ok(&self.buf[self.start..self.end])
+    }
+
+    /// What the last `peek` showed.
+    pub(super) fn front(&self) -> &[u8] {
+        &self.buf[self.start..self.end]
+    }
+
+    /// Moves on by `n` bytes, which a `peek` has shown.
+    pub(super) fn consume(&mut self, n: usize) {
+        let n = n.min(self.end - self.start);
+        self.start += n;
+        self.position += n as u64;
+    }
+
+    #[cold]
+    fn read_on(&mut self, n: usize) -> io::Result<()> {
+        self.buf.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        if self.buf.len() < n {
+            self.buf.resize(n, 0);
+        }
+        while self.end < n {
+            match self.file.read(&mut self.buf[self.end..]) {
+                Ok(0) => break,
+                Ok(got) => self.end += got,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}

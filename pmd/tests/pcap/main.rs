@@ -1,0 +1,11 @@
+//! Capture files: what is sent comes back byte for byte, files of other makers are read, damaged
+//! ones are survived, and every record is accounted for.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod disk;
+mod faults;
+mod files;
+mod maker;
+mod queues;
+mod support;
