@@ -1,0 +1,434 @@
+//! What is emulated: a TOML file, the flags of the program, or the defaults of the demonstration.
+
+use std::fmt::Display;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::str::FromStr;
+
+use pollux_pmd::net::{MacAddr, UdpEndpoint};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::physics::{EventModel, ModelConfig, ModelError};
+
+/// Slots of 25 ns in a second.
+pub const SLOTS_PER_SECOND: u64 = 40_000_000;
+/// Nanoseconds of a slot.
+pub const SLOT_NS: u64 = 25;
+/// Slots from one event to the next where the rate is 0, which is "as fast as possible":
+/// detector time then passes as at 100 kHz.
+pub const UNPACED_SPACING: u64 = 400;
+/// Most events of a run: with the widest spacing (one second), a timestamp stays below 2^62, and
+/// at 100 kHz they last for a week.
+pub const MAX_EVENTS: u64 = 1 << 36;
+/// Most readout boards.
+pub const MAX_BOARDS: u8 = 16;
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The text is not TOML, or has a key or a value that does not belong there.
+    #[error("emulator configuration: {0}")]
+    Syntax(#[from] toml::de::Error),
+    /// A value is outside its range.
+    #[error("emulator configuration: {key} = {value}: must be {expected}")]
+    Range {
+        /// The key, with its table.
+        key: &'static str,
+        /// The value that was given.
+        value: String,
+        /// What would be valid.
+        expected: &'static str,
+    },
+    /// The events cannot be made like this.
+    #[error("emulator configuration: [physics]: {0}")]
+    Physics(#[from] ModelError),
+}
+
+/// All that determines what the boards send, and to whom. Equal configurations send equal bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EmulatorConfig {
+    /// Seed of everything random: events and faults. 0 to 2^63 - 1, as TOML has no larger number.
+    pub seed: u64,
+    /// Readout boards, 1 to 16: each reads an equal range of photomultipliers.
+    pub boards: u8,
+    /// Events to send; 0: until stopped.
+    pub events: u64,
+    /// Events a second, up to 40 000 000; 0: as fast as possible. The spacing of the events is a
+    /// whole number of 25 ns slots, so that the true rate is the nearest that this allows.
+    pub rate: u64,
+    /// Events in each frame, as far as they fit: a frame goes out when its last event has
+    /// happened.
+    pub events_per_frame: u16,
+    /// Time of event 0 in slots of 25 ns.
+    pub first_timestamp: u64,
+    /// What happens in the detector.
+    pub physics: ModelConfig,
+    /// Who sends to whom.
+    pub addresses: Addresses,
+    /// What goes wrong on the way.
+    pub faults: Faults,
+}
+
+/// Who sends to whom. Board b sends from `src_port + b` to `trigger_port + b`.
+///
+/// The default addresses are from the range that RFC 2544 reserves for benchmarks, and the
+/// default ports are below those that Linux gives to clients, except for the trigger's: 58913 is
+/// where the experiment's farm expects level-0 data.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Addresses {
+    /// Station of the boards.
+    #[serde(with = "text")]
+    pub src_mac: MacAddr,
+    /// Address of the boards.
+    pub src_ip: Ipv4Addr,
+    /// Source port of board 0.
+    pub src_port: u16,
+    /// Station of the trigger.
+    #[serde(with = "text")]
+    pub trigger_mac: MacAddr,
+    /// Address of the trigger.
+    pub trigger_ip: Ipv4Addr,
+    /// The port at which the trigger receives board 0.
+    pub trigger_port: u16,
+    /// The port at `src_ip` to which the trigger sends its decisions.
+    pub decision_port: u16,
+}
+
+/// What goes wrong on the way: the probability of each fault, for each frame. At most one fault
+/// befalls a frame, so that each has exactly one consequence in the trigger's books.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Faults {
+    /// Never sent.
+    pub lost: f64,
+    /// Sent `late_us` after its time.
+    pub late: f64,
+    /// Delay of late frames in microseconds, up to one second.
+    pub late_us: u32,
+    /// Sent twice.
+    pub duplicated: f64,
+    /// Sent behind the next frame of the same board.
+    pub reordered: f64,
+    /// Sent with one byte changed.
+    pub corrupted: f64,
+}
+
+impl Default for EmulatorConfig {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            boards: 4,
+            events: 1_000_000,
+            rate: 100_000,
+            events_per_frame: 32,
+            first_timestamp: 1_000_000,
+            physics: ModelConfig::default(),
+            addresses: Addresses::default(),
+            faults: Faults::default(),
+        }
+    }
+}
+
+impl Default for Addresses {
+    fn default() -> Self {
+        Self {
+            src_mac: MacAddr([0x02, 0, 0, 0, 0, 0x02]),
+            src_ip: Ipv4Addr::new(198, 18, 0, 2),
+            src_port: 30_000,
+            trigger_mac: MacAddr([0x02, 0, 0, 0, 0, 0x01]),
+            trigger_ip: Ipv4Addr::new(198, 18, 0, 1),
+            trigger_port: 58_913,
+            decision_port: 30_100,
+        }
+    }
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self {
+            lost: 0.0,
+            late: 0.0,
+            late_us: 2_000,
+            duplicated: 0.0,
+            reordered: 0.0,
+            corrupted: 0.0,
+        }
+    }
+}
+
+impl EmulatorConfig {
+    /// Reads and checks a configuration; what it does not mention is as in the demonstration.
+    ///
+    /// # Errors
+    /// A key that does not exist, a value of another type, or one outside its range.
+    pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
+        let config: Self = toml::from_str(text)?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// The whole configuration as text that [`from_toml`](Self::from_toml) reads back.
+    ///
+    /// # Errors
+    /// A number above 2^63 - 1, which TOML does not have: a configuration that is not valid.
+    pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
+        toml::to_string(self)
+    }
+
+    /// Checks every value against its range.
+    ///
+    /// # Errors
+    /// Names the first value outside, and the range.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        const TOML_MAX: u64 = i64::MAX as u64;
+        let boards = u16::from(self.boards);
+        let ports = |first: u16| first > 0 && first.checked_add(boards).is_some();
+        in_range("seed", self.seed, self.seed <= TOML_MAX, "0 to 2^63 - 1")?;
+        in_range(
+            "boards",
+            boards,
+            (1..=MAX_BOARDS).contains(&self.boards),
+            "1 to 16",
+        )?;
+        in_range(
+            "events",
+            self.events,
+            self.events <= MAX_EVENTS,
+            "0 (until stopped) to 2^36",
+        )?;
+        let rate = "0 (as fast as possible) to 40000000 events a second";
+        in_range("rate", self.rate, self.rate <= SLOTS_PER_SECOND, rate)?;
+        let per_frame = self.events_per_frame;
+        in_range(
+            "events_per_frame",
+            per_frame,
+            (1..=512).contains(&per_frame),
+            "1 to 512",
+        )?;
+        let first = self.first_timestamp;
+        in_range(
+            "first_timestamp",
+            first,
+            first <= 1 << 56,
+            "0 to 2^56 slots of 25 ns",
+        )?;
+
+        EventModel::new(self.physics)?;
+
+        let Addresses {
+            src_mac,
+            src_ip,
+            src_port,
+            trigger_mac,
+            trigger_ip,
+            trigger_port,
+            ..
+        } = self.addresses;
+        let station = "the address of one station";
+        in_range("addresses.src_mac", src_mac, src_mac.is_unicast(), station)?;
+        in_range(
+            "addresses.trigger_mac",
+            trigger_mac,
+            trigger_mac.is_unicast(),
+            station,
+        )?;
+        in_range(
+            "addresses.src_ip",
+            src_ip,
+            is_host(src_ip),
+            "the address of one host",
+        )?;
+        in_range(
+            "addresses.trigger_ip",
+            trigger_ip,
+            is_host(trigger_ip),
+            "the address of one host",
+        )?;
+        let range = "above 0, with a port for every board below 65536";
+        in_range("addresses.src_port", src_port, ports(src_port), range)?;
+        in_range(
+            "addresses.trigger_port",
+            trigger_port,
+            ports(trigger_port),
+            range,
+        )?;
+        let decision = self.addresses.decision_port;
+        in_range("addresses.decision_port", decision, decision > 0, "above 0")?;
+
+        let Faults {
+            lost,
+            late,
+            late_us,
+            duplicated,
+            reordered,
+            corrupted,
+        } = self.faults;
+        let probabilities = [
+            ("faults.lost", lost),
+            ("faults.late", late),
+            ("faults.duplicated", duplicated),
+            ("faults.reordered", reordered),
+            ("faults.corrupted", corrupted),
+        ];
+        for (key, p) in probabilities {
+            in_range(key, p, (0.0..=1.0).contains(&p), "a probability, 0 to 1")?;
+        }
+        let sum = probabilities.iter().map(|(_, p)| p).sum::<f64>();
+        in_range(
+            "the sum of all faults",
+            sum,
+            sum <= 1.0,
+            "at most 1: a frame has one fault at most",
+        )?;
+        in_range(
+            "faults.late_us",
+            late_us,
+            (1..=1_000_000).contains(&late_us),
+            "1 to 1000000",
+        )
+    }
+
+    /// Slots of 25 ns from one event to the next.
+    #[must_use]
+    pub fn spacing(&self) -> u64 {
+        match self.rate {
+            0 => UNPACED_SPACING,
+            rate => ((SLOTS_PER_SECOND + rate / 2) / rate).max(1),
+        }
+    }
+
+    /// Events of a run that is not stopped: with `events` = 0, so many that none gets there.
+    #[must_use]
+    pub fn event_limit(&self) -> u64 {
+        match self.events {
+            0 => MAX_EVENTS,
+            events => events,
+        }
+    }
+
+    /// Both ends of the stream of a board.
+    #[must_use]
+    pub fn endpoints(&self, board: u8) -> (UdpEndpoint, UdpEndpoint) {
+        let a = &self.addresses;
+        let end = |mac, ip, first: u16| UdpEndpoint {
+            mac,
+            socket: SocketAddrV4::new(ip, first.saturating_add(u16::from(board))),
+        };
+        (
+            end(a.src_mac, a.src_ip, a.src_port),
+            end(a.trigger_mac, a.trigger_ip, a.trigger_port),
+        )
+    }
+}
+
+fn is_host(ip: Ipv4Addr) -> bool {
+    !ip.is_unspecified() && !ip.is_multicast() && !ip.is_broadcast()
+}
+
+fn in_range(
+    key: &'static str,
+    value: impl Display,
+    valid: bool,
+    expected: &'static str,
+) -> Result<(), ConfigError> {
+    if valid {
+        return Ok(());
+    }
+    Err(ConfigError::Range {
+        key,
+        value: value.to_string(),
+        expected,
+    })
+}
+
+/// Values that are text in a file.
+mod text {
+    use super::{Deserialize, Deserializer, Display, FromStr, Serializer};
+
+    pub(super) fn serialize<T: Display, S: Serializer>(
+        value: &T,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_str(value)
+    }
+
+    pub(super) fn deserialize<'de, T, D>(from: D) -> Result<T, D::Error>
+    where
+        T: FromStr<Err: Display>,
+        D: Deserializer<'de>,
+    {
+        String::deserialize(from)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_written_configuration_is_read_back() {
+        let mut config = EmulatorConfig::default();
+        assert_eq!(
+            EmulatorConfig::from_toml(&config.to_toml().unwrap()).unwrap(),
+            config
+        );
+        assert_eq!(EmulatorConfig::from_toml("").unwrap(), config);
+        config.faults.lost = 0.01;
+        config.addresses.src_mac = MacAddr([2, 1, 2, 3, 4, 5]);
+        assert_eq!(
+            EmulatorConfig::from_toml(&config.to_toml().unwrap()).unwrap(),
+            config
+        );
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let error = |text: &str| EmulatorConfig::from_toml(text).unwrap_err().to_string();
+        assert!(error("bords = 4").contains("unknown field `bords`"));
+        assert!(error("[faults]\nlosst = 0.1").contains("unknown field `losst`"));
+        assert!(error("seed = -1").contains("seed"));
+        assert!(error("[addresses]\nsrc_mac = \"02:00\"").contains("not a MAC address"));
+        assert_eq!(
+            error("boards = 17"),
+            "emulator configuration: boards = 17: must be 1 to 16"
+        );
+        assert!(error("boards = 0").contains("must be 1 to 16"));
+        assert!(error("rate = 40000001").contains("0 (as fast as possible)"));
+        assert!(error("events_per_frame = 0").contains("1 to 512"));
+        assert!(error("[physics]\nrings = { poisson = nan }").contains("mean number of rings"));
+        assert!(error("[physics]\nnoise = -0.1").contains("[physics]: photons must be"));
+        assert!(error("[physics]\nnoize = 0.1").contains("unknown field `noize`"));
+        assert!(error("[faults]\nlost = 1.5").contains("faults.lost = 1.5: must be a probability"));
+        assert!(error("[faults]\nlost = 0.6\nlate = 0.6").contains("one fault at most"));
+        assert!(error("[addresses]\ntrigger_port = 65535").contains("a port for every board"));
+        assert!(error("[addresses]\ntrigger_ip = \"224.0.0.1\"").contains("one host"));
+    }
+
+    #[test]
+    fn the_spacing_is_the_nearest_to_the_rate() {
+        let spacing = |rate| {
+            EmulatorConfig {
+                rate,
+                ..EmulatorConfig::default()
+            }
+            .spacing()
+        };
+        assert_eq!(
+            [100_000, 0, 40_000_000, 30_000_000, 1].map(spacing),
+            [400, 400, 1, 1, 40_000_000]
+        );
+        assert_eq!(spacing(95_000), 421);
+    }
+
+    #[test]
+    fn every_board_has_ports_of_its_own() {
+        let config = EmulatorConfig::default();
+        let (src, dst) = config.endpoints(3);
+        assert_eq!(src.socket.to_string(), "198.18.0.2:30003");
+        assert_eq!(dst.socket.to_string(), "198.18.0.1:58916");
+    }
+}
