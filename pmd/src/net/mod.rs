@@ -1,11 +1,12 @@
 //! Protocol headers: views, checksums, the parser of the hot path, a UDP header template, and
 //! the responder that keeps a polled port reachable.
 //!
-//! Everything here works on byte slices and plain integers: it neither allocates nor knows
-//! buffers or ports.
+//! Nothing here allocates. All but [`classify`] works on byte slices and plain integers, and knows
+//! neither buffers nor ports.
 
 mod arp;
 pub mod checksum;
+mod classify;
 pub mod headers;
 mod mac;
 mod parse;
@@ -16,6 +17,7 @@ pub(crate) mod testing;
 
 pub use arp::ArpTable;
 pub use checksum::Checksum;
+pub use classify::classify;
 pub use mac::{MacAddr, MacError};
 pub use parse::{Addresses, ParseOptions, Parsed, Udp, parse};
 pub use responder::Responder;
