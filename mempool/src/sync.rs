@@ -5,7 +5,7 @@
 //! then see its model fail: a model that passes whatever the ordering would prove nothing.
 
 #[cfg(loom)]
-pub(crate) use loom::sync::{Arc, atomic};
+pub(crate) use loom::sync::Arc;
 #[cfg(not(loom))]
 pub(crate) use std::sync::{Arc, atomic};
 
@@ -62,10 +62,18 @@ pub(crate) fn wait_until(mut ready: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until `ready`; each poll lets the other threads of the model go on.
+/// Waits until `ready`; each poll lets the other threads of the model go on. Two waiters could
+/// pass the turn to each other for ever, so the model is explored no further after a few polls
+/// (it still runs to its end).
 #[cfg(loom)]
-pub(crate) fn wait_until(mut ready: impl FnMut() -> bool) {
-    while !ready() {
+pub fn wait_until(mut ready: impl FnMut() -> bool) {
+    for polls in 0.. {
+        if ready() {
+            return;
+        }
+        if polls == 2 {
+            loom::skip_branch();
+        }
         loom::thread::yield_now();
     }
 }
@@ -87,5 +95,56 @@ pub mod mutant {
 
     pub(super) fn active() -> Option<&'static str> {
         ACTIVE.get()
+    }
+}
+
+/// Loom's atomics, except for one of our own.
+#[cfg(loom)]
+pub(crate) mod atomic {
+    pub(crate) use loom::sync::atomic::{AtomicBool, Ordering, fence};
+
+    /// Loom remembers one access for each atomic, and tries another order only for that one. A
+    /// thread that loads before it stores (any exchange loop) hides the accesses of the others
+    /// behind its own load: orders that can go wrong are never tried. So each access comes with a
+    /// relaxed exchange of a second atomic, which orders nothing and hides nothing.
+    #[derive(Debug)]
+    pub(crate) struct AtomicUsize {
+        value: loom::sync::atomic::AtomicUsize,
+        access: loom::sync::atomic::AtomicUsize,
+    }
+
+    impl AtomicUsize {
+        pub(crate) fn new(value: usize) -> Self {
+            let [value, access] = [value, 0].map(loom::sync::atomic::AtomicUsize::new);
+            Self { value, access }
+        }
+
+        fn accessed(&self) -> &loom::sync::atomic::AtomicUsize {
+            self.access.swap(0, Ordering::Relaxed);
+            &self.value
+        }
+
+        pub(crate) fn load(&self, order: Ordering) -> usize {
+            self.accessed().load(order)
+        }
+
+        pub(crate) fn store(&self, value: usize, order: Ordering) {
+            self.accessed().store(value, order);
+        }
+
+        pub(crate) fn compare_exchange_weak(
+            &self,
+            current: usize,
+            new: usize,
+            success: Ordering,
+            failure: Ordering,
+        ) -> Result<usize, usize> {
+            self.accessed()
+                .compare_exchange_weak(current, new, success, failure)
+        }
+
+        pub(crate) fn with_mut<R>(&mut self, f: impl FnOnce(&mut usize) -> R) -> R {
+            self.value.with_mut(f)
+        }
     }
 }

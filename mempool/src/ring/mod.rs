@@ -10,15 +10,14 @@
 //! for); either costs one publication, so moving 32 items is far cheaper than 32 single moves.
 //! Where the length of the slice is a constant of the caller, the copy is a few vector moves.
 
+#[cfg(loom)]
+#[doc(hidden)]
+pub mod model;
 mod mpmc;
 mod slots;
 pub mod spsc;
 
 pub use mpmc::Mpmc;
-
-#[cfg(loom)]
-#[doc(hidden)]
-pub use crate::sync::mutant;
 
 /// The largest capacity of a ring, in items.
 pub const MAX_CAPACITY: usize = 1 << 30;

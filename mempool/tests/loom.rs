@@ -1,0 +1,231 @@
+//! Every interleaving (with two or three preemptions) and every outcome of weak memory, for tiny
+//! rings and a tiny depot.
+//!
+//! Each model must hold, and must fail with a mutant at each of the sites on which it depends:
+//! an ordering that is relaxed, or two steps that are exchanged. Run it with
+//! `RUSTFLAGS="--cfg loom" cargo test --release -p pollux-mempool --test loom`.
+#![cfg(loom)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::mem::MaybeUninit;
+use std::panic::catch_unwind;
+// Not loom's: handing out the ring must not order anything.
+use std::sync::Arc;
+
+use loom::thread;
+use pollux_mempool::ring::model::{Depot, mutant, wait_until};
+use pollux_mempool::ring::{Mpmc, spsc};
+
+fn explore(preemptions: usize, model: fn()) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(model);
+}
+
+/// The model holds as it is, and each mutant makes it fail.
+fn holds_but_for(mutants: &[&'static str], preemptions: usize, model: fn()) {
+    explore(preemptions, model);
+    for &site in mutants {
+        mutant::set(Some(site));
+        let outcome = catch_unwind(|| explore(preemptions, model));
+        mutant::set(None);
+        let report = outcome.expect_err(site);
+        let report = report.downcast_ref::<String>().map_or("", String::as_str);
+        // A model that only runs for ever has not found the fault.
+        assert!(
+            !report.contains("maximum number of branches"),
+            "{site}: {report}"
+        );
+    }
+}
+
+fn filled(items: &[MaybeUninit<u32>]) -> Vec<u32> {
+    // SAFETY: called with what a pop has just filled.
+    items
+        .iter()
+        .map(|item| unsafe { item.assume_init() })
+        .collect()
+}
+
+/// Retries until `step` succeeds; the other threads go on in between.
+fn retry<R>(mut step: impl FnMut() -> Option<R>) -> R {
+    let mut result = None;
+    wait_until(|| {
+        result = step();
+        result.is_some()
+    });
+    result.unwrap()
+}
+
+fn push_all(ring: &Mpmc<u32>, items: &[u32]) {
+    retry(|| ring.push_bulk(items).then_some(()));
+}
+
+#[test]
+fn spsc_bulk_and_burst_wrap() {
+    let sites = [
+        "spsc-tail-load",
+        "spsc-tail-store",
+        "spsc-head-load",
+        "spsc-head-store",
+        "spsc-push-order",
+        "spsc-pop-order",
+    ];
+    holds_but_for(&sites, 2, || {
+        let (mut producer, mut consumer) = spsc::channel(2).unwrap();
+        let pushing = thread::spawn(move || {
+            assert!(producer.push(1));
+            retry(|| producer.push_bulk(&[2, 3]).then_some(()));
+            retry(|| (producer.push_burst(&[4]) == 1).then_some(()));
+        });
+        let mut got = Vec::new();
+        while got.len() < 4 {
+            let mut out = [MaybeUninit::uninit(); 2];
+            let n = retry(|| Some(consumer.pop_burst(&mut out)).filter(|&n| n > 0));
+            got.extend(filled(&out[..n]));
+        }
+        assert_eq!(got, [1, 2, 3, 4]);
+        pushing.join().unwrap();
+        assert!(consumer.is_abandoned() && consumer.is_empty());
+    });
+}
+
+#[test]
+fn spsc_bulk_pop_is_all_or_nothing() {
+    holds_but_for(&["spsc-tail-load", "spsc-tail-store"], 3, || {
+        let (mut producer, mut consumer) = spsc::channel(3).unwrap();
+        let pushing = thread::spawn(move || {
+            assert!(producer.push(1));
+            assert!(producer.push(2));
+        });
+        let mut out = [MaybeUninit::uninit(); 2];
+        retry(|| consumer.pop_bulk(&mut out).then_some(()));
+        assert_eq!(filled(&out), [1, 2]);
+        pushing.join().unwrap();
+    });
+}
+
+#[test]
+fn mpmc_two_producers_one_consumer() {
+    let sites = [
+        "mpmc-turn",
+        "mpmc-publish",
+        "mpmc-other-tail",
+        "mpmc-push-order",
+    ];
+    holds_but_for(&sites, 2, || {
+        let ring = Arc::new(Mpmc::new(4).unwrap());
+        // The second pair continues at the beginning of the slots.
+        push_all(&ring, &[0, 0]);
+        let mut out = [MaybeUninit::uninit(); 4];
+        assert!(ring.pop_bulk(&mut out[..1]) && ring.pop_bulk(&mut out[..1]));
+        let producers = [[1, 2], [3, 4]].map(|items| {
+            let ring = Arc::clone(&ring);
+            thread::spawn(move || push_all(&ring, &items))
+        });
+        let mut got = Vec::new();
+        while got.len() < 4 {
+            let n = retry(|| Some(ring.pop_burst(&mut out)).filter(|&n| n > 0));
+            got.extend(filled(&out[..n]));
+        }
+        assert!(got == [1, 2, 3, 4] || got == [3, 4, 1, 2], "{got:?}");
+        producers
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+    });
+}
+
+#[test]
+fn mpmc_one_producer_two_consumers() {
+    let sites = [
+        "mpmc-turn",
+        "mpmc-publish",
+        "mpmc-other-tail",
+        "mpmc-push-order",
+    ];
+    holds_but_for(&sites, 2, || {
+        let ring = Arc::new(Mpmc::new(2).unwrap());
+        let consumers = [(), ()].map(|()| {
+            let ring = Arc::clone(&ring);
+            thread::spawn(move || retry(|| ring.pop()))
+        });
+        push_all(&ring, &[1, 2]);
+        push_all(&ring, &[3]);
+        let mut got = consumers.map(|thread| thread.join().unwrap()).to_vec();
+        got.push(ring.pop().unwrap());
+        got.sort_unstable();
+        assert_eq!(got, [1, 2, 3]);
+        assert_eq!(ring.pop(), None);
+    });
+}
+
+/// A producer that reads a new head of its side beside an old tail of the other would see a
+/// negative room, which is a huge one.
+#[test]
+fn mpmc_room_is_never_negative() {
+    holds_but_for(&["mpmc-head-load", "mpmc-head-swap"], 3, || {
+        let ring = Arc::new(Mpmc::new(1).unwrap());
+        let first = {
+            let ring = Arc::clone(&ring);
+            thread::spawn(move || {
+                assert!(ring.push(1));
+                usize::from(ring.push(2))
+            })
+        };
+        let second = {
+            let ring = Arc::clone(&ring);
+            thread::spawn(move || {
+                let popped = ring.pop();
+                (popped.is_some() && ring.push(3), popped)
+            })
+        };
+        let more = first.join().unwrap();
+        let (pushed, popped) = second.join().unwrap();
+        let inside = 1 + more + usize::from(pushed) - usize::from(popped.is_some());
+        assert_eq!(ring.len(), inside);
+        assert!(inside <= 1, "{inside} items in a ring of one");
+    });
+}
+
+/// Two threads return the last buffers while a third drops the last handle: one of them ends the
+/// depot, and nobody touches it afterwards (loom watches the indices).
+#[test]
+fn depot_ends_once() {
+    holds_but_for(
+        &["mpmc-turn", "mpmc-publish"],
+        3,
+        || {
+            let depot = Depot::new(2).unwrap();
+            assert!(!depot.push(&[1, 2]));
+            let buffers = [depot.pop().unwrap(), depot.pop().unwrap()];
+            let returning = buffers.map(|buffer| {
+                let depot = depot.clone();
+                thread::spawn(move || usize::from(depot.push(&[buffer])))
+            });
+            let mut ends = usize::from(depot.close(0));
+            for thread in returning {
+                ends += thread.join().unwrap();
+            }
+            assert_eq!(ends, 1);
+        },
+    );
+}
+
+/// As above, with a handle that still pops while a buffer comes back.
+#[test]
+fn depot_ends_once_after_late_pops() {
+    holds_but_for(&["mpmc-publish"], 3, || {
+        let depot = Depot::new(2).unwrap();
+        assert!(!depot.push(&[1, 2]));
+        let buffer = depot.pop().unwrap();
+        let returning = {
+            let depot = depot.clone();
+            thread::spawn(move || usize::from(depot.push(&[buffer])))
+        };
+        let mine = depot.pop().unwrap();
+        let mut ends = usize::from(depot.close(0));
+        ends += usize::from(depot.push(&[mine]));
+        ends += returning.join().unwrap();
+        assert_eq!(ends, 1);
+    });
+}
