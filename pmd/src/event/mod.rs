@@ -1,0 +1,74 @@
+//! Events and the buffers that they announce, laid out alike whether hardware or software fills
+//! them.
+//!
+//! - [`EventQueue`]: a ring of 64-byte [`EventRecord`]s with a phase bit, from one producer to one
+//!   consumer.
+//! - [`Clop`]: a circular list of persistent receive buffers (the name is NaNet's). A stream's
+//!   payloads are gathered in the buffers in turn, and a buffer is announced by an event when it is
+//!   full or when its oldest payload has waited for long enough.
+//!
+//! One queue carries the events of many streams. Byte by byte: `docs/formats/event-record.md` and
+//! `docs/formats/clop.md`.
+//!
+//! ```
+//! use pollux_pmd::event::{Clop, ClopConfig, EventQueue, PayloadInfo, RegionOptions};
+//! use pollux_pmd::{Clock, TscClock};
+//!
+//! let clock = TscClock::get();
+//! let (mut events, mut announced) = EventQueue::new(256, &RegionOptions::default())?.split();
+//! let (mut writer, mut reader) = Clop::new(&ClopConfig::default(), &clock)?.split();
+//!
+//! // The receiving loop:
+//! let info = PayloadInfo { arrival: clock.now(), source_port: 58913, wire: None };
+//! writer.append(&mut events, &info, b"hits")?;
+//! writer.poll(&mut events, clock.now()); // announces what is older than the timeout
+//! writer.flush(&mut events); // announces the rest, at the end of a run
+//!
+//! // The consuming loop:
+//! while let Some(event) = announced.poll() {
+//!     let buffer = reader.accept(&event)?;
+//!     for payload in buffer.payloads() {
+//!         assert_eq!(payload?.data, b"hits");
+//!     }
+//! } // dropping the buffer returns it
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod clop;
+mod queue;
+mod record;
+mod words;
+
+use pollux_mempool::region::{Lock, MemoryRegion, PageSize, RegionError};
+
+pub use clop::{
+    BadEvent, Clop, ClopBuffer, ClopConfig, ClopError, ClopEvent, ClopPayload, ClopReader,
+    ClopReason, ClopRecord, ClopWriter, Framing, MalformedRecord, PayloadInfo, Payloads, Refused,
+};
+pub use queue::{EventConsumer, EventError, EventProducer, EventQueue, Full};
+pub use record::{EventFlags, EventKind, EventRecord};
+
+#[cfg(loom)]
+#[doc(hidden)]
+pub use words::mutant;
+
+/// What kind of memory queues and buffers are made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegionOptions {
+    /// Page size.
+    pub pages: PageSize,
+    /// NUMA node; `None`: where the kernel puts it.
+    pub numa_node: Option<u32>,
+    /// Whether the memory must be locked.
+    pub lock: Lock,
+}
+
+impl RegionOptions {
+    fn build(&self, len: usize) -> Result<MemoryRegion, RegionError> {
+        MemoryRegion::builder(len)
+            .pages(self.pages)
+            .numa_node(self.numa_node)
+            .lock(self.lock)
+            .build()
+    }
+}

@@ -1,0 +1,193 @@
+//! The event queue: a ring of records from one producer to one consumer.
+//!
+//! The phase bit says which records are new: a producer writes 1 in its first pass over the ring,
+//! 0 in its second, and so on, so that the consumer needs no index of the producer's, and a record
+//! and its announcement are one write. In the other direction the consumer shares how many records
+//! it has released, and the producer never goes further than the ring's size beyond that.
+
+use std::fmt;
+use std::sync::Arc;
+
+use pollux_mempool::region::RegionError;
+
+use super::RegionOptions;
+use super::record::{EventRecord, PHASE, WORDS};
+use super::words::Words;
+
+/// Most records that a queue may have.
+const MAX_RECORDS: usize = 1 << 20;
+
+/// Why an event queue could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EventError {
+    /// The number of records is no power of two, or out of bounds.
+    #[error("an event queue of {0} records: it must be a power of two from 2 to {MAX_RECORDS}")]
+    Records(usize),
+    /// The memory could not be had.
+    #[error(transparent)]
+    Region(#[from] RegionError),
+}
+
+/// The queue is full; the record was not taken, and whoever pushed it counts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the event queue is full: its consumer is too slow or gone")]
+pub struct Full;
+
+/// The memory of an event queue, before its two sides part.
+pub struct EventQueue(Words);
+
+impl EventQueue {
+    /// An empty queue of `records` records, a power of two from 2 to 1 048 576.
+    ///
+    /// # Errors
+    /// Another number, or memory that cannot be had.
+    pub fn new(records: usize, options: &RegionOptions) -> Result<Self, EventError> {
+        if !records.is_power_of_two() || !(2..=MAX_RECORDS).contains(&records) {
+            return Err(EventError::Records(records));
+        }
+        Ok(Self(Words::new(records, options)?))
+    }
+
+    /// The two ends.
+    #[must_use]
+    pub fn split(self) -> (EventProducer, EventConsumer) {
+        let words = Arc::new(self.0);
+        let consumer = EventConsumer {
+            at: 0,
+            released: 0,
+            // Rare enough that the shared line rests, often enough that the producer sees room.
+            batch: (words.records() / 4).min(32) as u64,
+            words: Arc::clone(&words),
+        };
+        (
+            EventProducer {
+                words,
+                at: 0,
+                released_seen: 0,
+            },
+            consumer,
+        )
+    }
+}
+
+/// The phase bit of the record at free-running index `at`.
+#[inline(always)]
+fn phase(at: u64, records: usize) -> u64 {
+    if at & records as u64 == 0 { PHASE } else { 0 }
+}
+
+/// The end that pushes events.
+pub struct EventProducer {
+    words: Arc<Words>,
+    /// Records pushed.
+    at: u64,
+    /// Records released, as last seen: read again (a line that the other core writes) only when
+    /// the queue looks full.
+    released_seen: u64,
+}
+
+impl EventProducer {
+    /// Adds an event.
+    ///
+    /// # Errors
+    /// [`Full`], and nothing changed, if the consumer has not released a record for it.
+    #[inline]
+    pub fn push(&mut self, record: &EventRecord) -> Result<(), Full> {
+        if !self.has_room() {
+            return Err(Full);
+        }
+        let mut words = record.to_words();
+        words[WORDS - 1] = words[WORDS - 1] & !PHASE | phase(self.at, self.words.records());
+        self.words.write(self.at, words);
+        self.at = self.at.wrapping_add(1);
+        Ok(())
+    }
+
+    /// Whether the next push will succeed: only pushing makes the room less.
+    #[must_use]
+    #[inline]
+    pub fn has_room(&mut self) -> bool {
+        // An index that the consumer cannot have (one beyond ours) makes a huge difference: full.
+        let records = self.words.records() as u64;
+        if self.at.wrapping_sub(self.released_seen) < records {
+            return true;
+        }
+        self.released_seen = self.words.released();
+        self.at.wrapping_sub(self.released_seen) < records
+    }
+}
+
+/// The end that takes events. What it returns is copied, and is whatever the producer wrote: a
+/// device's word, to be checked.
+pub struct EventConsumer {
+    words: Arc<Words>,
+    /// Records taken.
+    at: u64,
+    /// Records released, as last shared.
+    released: u64,
+    /// Records to take before they are released together.
+    batch: u64,
+}
+
+impl EventConsumer {
+    /// Takes the next event, if there is one. Never waits. Records are released in batches, and
+    /// whenever there is no event.
+    #[inline]
+    pub fn poll(&mut self) -> Option<EventRecord> {
+        let record = self.take();
+        if record.is_none() || self.at.wrapping_sub(self.released) >= self.batch {
+            self.release();
+        }
+        record
+    }
+
+    /// Takes events into the front of `out`, as many as there are and fit, and returns how many.
+    /// All of them are released.
+    #[inline]
+    pub fn poll_burst(&mut self, out: &mut [EventRecord]) -> usize {
+        let mut n = 0;
+        for slot in out {
+            let Some(record) = self.take() else { break };
+            *slot = record;
+            n += 1;
+        }
+        self.release();
+        n
+    }
+
+    #[inline(always)]
+    fn take(&mut self) -> Option<EventRecord> {
+        let words = self
+            .words
+            .read(self.at, phase(self.at, self.words.records()))?;
+        self.at = self.at.wrapping_add(1);
+        Some(EventRecord::from_words(words))
+    }
+
+    #[inline(always)]
+    fn release(&mut self) {
+        if self.released != self.at {
+            self.words.release(self.at);
+            self.released = self.at;
+        }
+    }
+}
+
+impl fmt::Debug for EventProducer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventProducer")
+            .field("records", &self.words.records())
+            .field("pushed", &self.at)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for EventConsumer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventConsumer")
+            .field("records", &self.words.records())
+            .field("taken", &self.at)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,136 @@
+//! The event record: 64 bytes, one cache line, one bus write (`docs/formats/event-record.md`).
+
+use core::mem::{offset_of, size_of};
+
+use pollux_mempool::time::WireTime;
+
+/// 64-bit words in a record.
+pub(super) const WORDS: usize = 8;
+
+/// The phase bit: the top bit of the last word.
+pub(super) const PHASE: u64 = 1 << 63;
+
+/// What an event tells. A number and not an enum: a device may write any.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct EventKind(pub u8);
+
+impl EventKind {
+    /// A buffer of a [`Clop`](super::Clop) is announced; see [`ClopEvent`](super::ClopEvent).
+    pub const CLOP_BUFFER: Self = Self(1);
+    /// The first of the kinds that are a program's own to define, up to 255.
+    pub const APPLICATION: Self = Self(0x80);
+}
+
+/// Properties of an event, in bits 0 to 6; bit 7 is the queue's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct EventFlags(pub u8);
+
+impl EventFlags {
+    /// [`EventRecord::wire`] is valid.
+    pub const WIRE_TIME: Self = Self(1);
+
+    /// Whether all bits of `other` are set.
+    #[must_use]
+    #[inline]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// One event. The fields are in the order of the bytes; what they mean beyond this, the kind says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub struct EventRecord {
+    /// Wire time of what the event tells of, if the flags say so.
+    pub wire: WireTime,
+    /// Number of the buffer that the event is about.
+    pub index: u32,
+    /// Valid bytes in that buffer.
+    pub length: u32,
+    /// What the kind defines: a software event, or hardware's stamps.
+    pub payload: [u8; EventRecord::PAYLOAD],
+    /// Number of the event among those of its kind and stream, wrapping.
+    pub sequence: u32,
+    /// Stream or other source of the event.
+    pub stream: u16,
+    /// What it tells.
+    pub kind: EventKind,
+    /// Its properties. The queue ignores bit 7 in a pushed record and clears it in a polled one.
+    pub flags: EventFlags,
+}
+
+const _: () = {
+    assert!(
+        cfg!(target_endian = "little"),
+        "the record is little-endian, and so must the CPU be"
+    );
+    assert!(
+        size_of::<EventRecord>() == WORDS * size_of::<u64>() && align_of::<EventRecord>() == 64
+    );
+    assert!(offset_of!(EventRecord, wire) == 0);
+    assert!(offset_of!(EventRecord, index) == 8);
+    assert!(offset_of!(EventRecord, length) == 12);
+    assert!(offset_of!(EventRecord, payload) == 16);
+    assert!(offset_of!(EventRecord, sequence) == 56);
+    assert!(offset_of!(EventRecord, stream) == 60);
+    assert!(offset_of!(EventRecord, kind) == 62);
+    assert!(offset_of!(EventRecord, flags) == 63);
+};
+
+impl EventRecord {
+    /// Bytes of [`payload`](Self::payload).
+    pub const PAYLOAD: usize = 40;
+
+    #[inline]
+    pub(super) fn to_words(self) -> [u64; WORDS] {
+        // SAFETY: equal size, no padding (the offsets above leave no gap), and any bits are a u64.
+        unsafe { core::mem::transmute(self) }
+    }
+
+    /// A record from whatever a producer wrote.
+    #[inline]
+    pub(super) fn from_words(mut words: [u64; WORDS]) -> Self {
+        words[WORDS - 1] &= !PHASE;
+        // SAFETY: equal size, and all fields are integers, of which any bits are a value.
+        unsafe { core::mem::transmute(words) }
+    }
+}
+
+impl Default for EventRecord {
+    /// All zero: no kind of event.
+    fn default() -> Self {
+        Self::from_words([0; WORDS])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_as_documented() {
+        let record = EventRecord {
+            wire: WireTime(0x0706_0504_0302_0100),
+            index: 0x0b0a_0908,
+            length: 0x0f0e_0d0c,
+            payload: core::array::from_fn(|i| 16 + i as u8),
+            sequence: 0x3b3a_3938,
+            stream: 0x3d3c,
+            kind: EventKind(0x3e),
+            flags: EventFlags(0x3f),
+        };
+        let words = record.to_words();
+        let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        assert_eq!(bytes, (0..64).collect::<Vec<u8>>());
+        assert_eq!(EventRecord::from_words(words), record);
+    }
+
+    #[test]
+    fn the_phase_bit_is_not_the_readers() {
+        let record = EventRecord::from_words([u64::MAX; WORDS]);
+        assert_eq!(record.flags, EventFlags(0x7f));
+        assert_eq!(record.kind, EventKind(0xff));
+    }
+}
