@@ -5,7 +5,9 @@
 //! consumer ever sees half of a corrupt packet.
 
 pub mod hits;
+pub mod mep;
 pub mod mtp;
+pub mod tel62;
 
 /// Why a packet was refused. [`FormatError::BadVersion`] is the drop cause `bad-version`;
 /// every other value is the drop cause `malformed`.
