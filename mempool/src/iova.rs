@@ -254,3 +254,131 @@ fn frame(word: u64, offset: usize) -> Result<u64, IovaError> {
         number => Ok(number * BASE_PAGE as u64),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::region::PageSize;
+
+    fn region() -> MemoryRegion {
+        MemoryRegion::builder(5 * BASE_PAGE)
+            .pages(PageSize::Kib4)
+            .build()
+            .unwrap()
+    }
+
+    #[test]
+    fn a_linear_map_is_one_run() {
+        let region = region();
+        let va = region.as_ptr().addr().get() as u64;
+        let map = IovaMap::virtual_(&region);
+        assert_eq!(
+            map.contiguous_runs(),
+            [Run {
+                offset: 0,
+                iova: Iova(va),
+                len: region.len()
+            }]
+        );
+        assert_eq!(map.iova(100, 20_000).unwrap(), Iova(va + 100));
+        assert_eq!(map.offset_of(Iova(va + 100), 20_000).unwrap(), 100);
+        let map = IovaMap::offset(&region, 0x1000).unwrap();
+        assert_eq!(map.iova(5, 1).unwrap(), Iova(0x1005));
+    }
+
+    #[test]
+    fn a_base_may_not_run_over_the_end_or_look_like_a_pointer() {
+        let region = region();
+        let (va, len) = (region.as_ptr().addr().get() as u64, region.len() as u64);
+        let error = IovaMap::offset(&region, u64::MAX - 5).unwrap_err();
+        assert!(matches!(error, IovaError::BaseTooHigh { .. }), "{error}");
+        for base in [va, va + len - 1, va - len + 1] {
+            let error = IovaMap::simulated(&region, base).unwrap_err();
+            assert!(matches!(error, IovaError::BaseIsPointer { .. }), "{error}");
+        }
+        for base in [0, va + len, va - len] {
+            assert_eq!(
+                IovaMap::simulated(&region, base)
+                    .unwrap()
+                    .iova(1, 1)
+                    .unwrap()
+                    .0,
+                base + 1
+            );
+        }
+    }
+
+    #[test]
+    fn physical_addresses_are_found_or_the_reason_is_named() {
+        let region = region();
+        match IovaMap::physical(&region) {
+            Ok(map) => {
+                let covered: usize = map.contiguous_runs().iter().map(|run| run.len).sum();
+                assert_eq!(covered, region.len());
+                for page in 0..5 {
+                    let iova = map.iova(page * BASE_PAGE, BASE_PAGE).unwrap();
+                    assert!(iova.0 != 0 && iova.0 % BASE_PAGE as u64 == 0);
+                    assert_eq!(map.offset_of(iova, BASE_PAGE).unwrap(), page * BASE_PAGE);
+                }
+            }
+            Err(error @ IovaError::Hidden) => println!("skipped: {error}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn words_of_the_page_map_are_understood() {
+        assert_eq!(frame(1 << 63 | 1 << 61 | 0x1234, 0).unwrap(), 0x1234 << 12);
+        assert!(matches!(frame(1 << 63, 0), Err(IovaError::Hidden)));
+        assert!(matches!(
+            frame(1 << 62 | 0x1234, 8192),
+            Err(IovaError::NotPresent { offset: 8192 })
+        ));
+    }
+
+    proptest! {
+        /// Against the definition: a range has a device address if each byte follows the one
+        /// before it on the device's side.
+        #[test]
+        fn a_table_of_pages_translates_byte_by_byte(
+            // Few, distinct frames in random order: some follow each other.
+            frames in Just((1..12_u64).collect::<Vec<_>>()).prop_shuffle(),
+            used in 1..12_usize,
+            offset in 0..200_usize,
+            len in 0..60_usize,
+        ) {
+            const PAGE: usize = 16;
+            let frames = &frames[..used];
+            let pages = frames.iter().map(|frame| Ok(frame * PAGE as u64));
+            let map = IovaMap::from_pages(PAGE, pages).unwrap();
+            let byte = |at: usize| frames[at / PAGE] * PAGE as u64 + (at % PAGE) as u64;
+
+            let size = used * PAGE;
+            let covered: usize = map.contiguous_runs().iter().map(|run| run.len).sum();
+            prop_assert_eq!(covered, size);
+            match map.iova(offset, len) {
+                Ok(iova) => {
+                    prop_assert!(offset + len <= size);
+                    for k in 0..len {
+                        prop_assert_eq!(byte(offset + k), iova.0 + k as u64);
+                    }
+                    if len > 0 {
+                        prop_assert_eq!(map.offset_of(iova, len).unwrap(), offset);
+                    }
+                }
+                Err(IovaError::OutOfRange { .. }) => prop_assert!(offset + len > size),
+                Err(IovaError::NotContiguous { contiguous, .. }) => {
+                    prop_assert!(contiguous < len);
+                    let last = byte(offset + contiguous - 1);
+                    prop_assert!(byte(offset + contiguous) != last + 1);
+                    prop_assert!(map.offset_of(Iova(byte(offset)), len).is_err());
+                }
+                Err(other) => prop_assert!(false, "{}", other),
+            }
+        }
+    }
+}
