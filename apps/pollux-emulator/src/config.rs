@@ -44,7 +44,7 @@ pub enum ConfigError {
 }
 
 /// All that determines what the boards send, and to whom. Equal configurations send equal bytes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EmulatorConfig {
     /// Seed of everything random: events and faults. 0 to 2^63 - 1, as TOML has no larger number.
@@ -77,22 +77,47 @@ pub struct EmulatorConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Addresses {
-    /// Station of the boards.
+    /// Station of the boards; where none is given, that of the interface, or 02:00:00:00:00:02.
     #[serde(with = "text")]
-    pub src_mac: MacAddr,
-    /// Address of the boards.
-    pub src_ip: Ipv4Addr,
+    pub src_mac: Option<MacAddr>,
+    /// Address of the boards; where none is given, 198.18.0.2 in frames, and whatever the kernel
+    /// takes in sockets.
+    pub src_ip: Option<Ipv4Addr>,
     /// Source port of board 0.
     pub src_port: u16,
-    /// Station of the trigger.
+    /// Station of the trigger; where none is given, it is asked for by ARP on an interface, and
+    /// is 02:00:00:00:00:01 elsewhere.
     #[serde(with = "text")]
-    pub trigger_mac: MacAddr,
+    pub trigger_mac: Option<MacAddr>,
     /// Address of the trigger.
     pub trigger_ip: Ipv4Addr,
     /// The port at which the trigger receives board 0.
     pub trigger_port: u16,
-    /// The port at `src_ip` to which the trigger sends its decisions.
+    /// The port of the boards to which the trigger sends its decisions.
     pub decision_port: u16,
+}
+
+impl Addresses {
+    /// Where the boards are, with the port of board 0.
+    #[must_use]
+    pub fn boards(&self) -> UdpEndpoint {
+        let ip = self.src_ip.unwrap_or(Ipv4Addr::new(198, 18, 0, 2));
+        UdpEndpoint {
+            mac: self.src_mac.unwrap_or(MacAddr([0x02, 0, 0, 0, 0, 0x02])),
+            socket: SocketAddrV4::new(ip, self.src_port),
+        }
+    }
+
+    /// Where the trigger is, with the port for board 0.
+    #[must_use]
+    pub fn trigger(&self) -> UdpEndpoint {
+        UdpEndpoint {
+            mac: self
+                .trigger_mac
+                .unwrap_or(MacAddr([0x02, 0, 0, 0, 0, 0x01])),
+            socket: SocketAddrV4::new(self.trigger_ip, self.trigger_port),
+        }
+    }
 }
 
 /// What goes wrong on the way: the probability of each fault, for each frame. At most one fault
@@ -133,10 +158,10 @@ impl Default for EmulatorConfig {
 impl Default for Addresses {
     fn default() -> Self {
         Self {
-            src_mac: MacAddr([0x02, 0, 0, 0, 0, 0x02]),
-            src_ip: Ipv4Addr::new(198, 18, 0, 2),
+            src_mac: None,
+            src_ip: None,
             src_port: 30_000,
-            trigger_mac: MacAddr([0x02, 0, 0, 0, 0, 0x01]),
+            trigger_mac: None,
             trigger_ip: Ipv4Addr::new(198, 18, 0, 1),
             trigger_port: 58_913,
             decision_port: 30_100,
@@ -216,35 +241,25 @@ impl EmulatorConfig {
 
         EventModel::new(self.physics)?;
 
-        let Addresses {
-            src_mac,
-            src_ip,
-            src_port,
-            trigger_mac,
-            trigger_ip,
-            trigger_port,
-            ..
-        } = self.addresses;
-        let station = "the address of one station";
-        in_range("addresses.src_mac", src_mac, src_mac.is_unicast(), station)?;
-        in_range(
-            "addresses.trigger_mac",
-            trigger_mac,
-            trigger_mac.is_unicast(),
-            station,
-        )?;
-        in_range(
-            "addresses.src_ip",
-            src_ip,
-            is_host(src_ip),
-            "the address of one host",
-        )?;
-        in_range(
-            "addresses.trigger_ip",
-            trigger_ip,
-            is_host(trigger_ip),
-            "the address of one host",
-        )?;
+        let (src, trigger) = (self.addresses.boards(), self.addresses.trigger());
+        let (src_port, trigger_port) = (src.socket.port(), trigger.socket.port());
+        for (key, mac) in [
+            ("addresses.src_mac", src.mac),
+            ("addresses.trigger_mac", trigger.mac),
+        ] {
+            in_range(key, mac, mac.is_unicast(), "the address of one station")?;
+        }
+        for (key, socket) in [
+            ("addresses.src_ip", src.socket),
+            ("addresses.trigger_ip", trigger.socket),
+        ] {
+            in_range(
+                key,
+                socket.ip(),
+                is_host(*socket.ip()),
+                "the address of one host",
+            )?;
+        }
         let range = "above 0, with a port for every board below 65536";
         in_range("addresses.src_port", src_port, ports(src_port), range)?;
         in_range(
@@ -310,14 +325,15 @@ impl EmulatorConfig {
     /// Both ends of the stream of a board.
     #[must_use]
     pub fn endpoints(&self, board: u8) -> (UdpEndpoint, UdpEndpoint) {
-        let a = &self.addresses;
-        let end = |mac, ip, first: u16| UdpEndpoint {
-            mac,
-            socket: SocketAddrV4::new(ip, first.saturating_add(u16::from(board))),
+        let of_board = |mut end: UdpEndpoint| {
+            // `validate` saw to it that every board has a port.
+            let port = end.socket.port().wrapping_add(board.into());
+            end.socket.set_port(port);
+            end
         };
         (
-            end(a.src_mac, a.src_ip, a.src_port),
-            end(a.trigger_mac, a.trigger_ip, a.trigger_port),
+            of_board(self.addresses.boards()),
+            of_board(self.addresses.trigger()),
         )
     }
 }
@@ -342,25 +358,27 @@ fn in_range(
     })
 }
 
-/// Values that are text in a file.
+/// Optional values that are text in a file.
 mod text {
     use super::{Deserialize, Deserializer, Display, FromStr, Serializer};
 
     pub(super) fn serialize<T: Display, S: Serializer>(
-        value: &T,
+        value: &Option<T>,
         to: S,
     ) -> Result<S::Ok, S::Error> {
-        to.collect_str(value)
+        match value {
+            Some(value) => to.collect_str(value),
+            None => to.serialize_none(),
+        }
     }
 
-    pub(super) fn deserialize<'de, T, D>(from: D) -> Result<T, D::Error>
+    pub(super) fn deserialize<'de, T, D>(from: D) -> Result<Option<T>, D::Error>
     where
         T: FromStr<Err: Display>,
         D: Deserializer<'de>,
     {
-        String::deserialize(from)?
-            .parse()
-            .map_err(serde::de::Error::custom)
+        let text = String::deserialize(from)?;
+        text.parse().map(Some).map_err(serde::de::Error::custom)
     }
 }
 
@@ -378,7 +396,7 @@ mod tests {
         );
         assert_eq!(EmulatorConfig::from_toml("").unwrap(), config);
         config.faults.lost = 0.01;
-        config.addresses.src_mac = MacAddr([2, 1, 2, 3, 4, 5]);
+        config.addresses.src_mac = Some(MacAddr([2, 1, 2, 3, 4, 5]));
         assert_eq!(
             EmulatorConfig::from_toml(&config.to_toml().unwrap()).unwrap(),
             config

@@ -64,7 +64,8 @@ pub struct FaultInjector {
     period: Ns,
     rng: Xoshiro256PlusPlus,
     queue: BinaryHeap<Reverse<Queued>>,
-    pushed: u64,
+    made: u64,
+    enqueued: u64,
     counts: FaultCounts,
 }
 
@@ -79,7 +80,8 @@ impl FaultInjector {
             // Apart from the seeds of the events.
             rng: Xoshiro256PlusPlus::seed_from_u64(!config.seed),
             queue: BinaryHeap::new(),
-            pushed: 0,
+            made: 0,
+            enqueued: 0,
             counts: FaultCounts::default(),
         }
     }
@@ -95,6 +97,7 @@ impl FaultInjector {
             corrupted,
         } = self.faults;
         let counts = &mut self.counts;
+        self.made += 1;
         // One draw for each frame decides between all faults.
         let mut left: f64 = self.rng.random();
         let mut befalls = |probability: f64| {
@@ -126,8 +129,8 @@ impl FaultInjector {
     }
 
     fn enqueue(&mut self, frame: Frame, delayed: bool) {
-        let key = (frame.due, delayed, self.pushed);
-        self.pushed += 1;
+        let key = (frame.due, delayed, self.enqueued);
+        self.enqueued += 1;
         self.queue.push(Reverse(Queued { key, frame }));
     }
 
@@ -143,6 +146,18 @@ impl FaultInjector {
     /// Takes the frame to be sent next.
     pub fn pop(&mut self) -> Option<Frame> {
         self.queue.pop().map(|Reverse(queued)| queued.frame)
+    }
+
+    /// Frames that boards have made: without duplicates, with those lost.
+    #[must_use]
+    pub fn made(&self) -> u64 {
+        self.made
+    }
+
+    /// Frames that wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.queue.len()
     }
 
     /// Whether no frame waits.

@@ -82,6 +82,18 @@ impl FrameStream {
         self.injector.counts()
     }
 
+    /// Frames prepared, without duplicates, with those lost.
+    #[must_use]
+    pub fn frames_made(&self) -> u64 {
+        self.injector.made()
+    }
+
+    /// Frames prepared and not yet taken.
+    #[must_use]
+    pub fn frames_waiting(&self) -> u64 {
+        self.injector.len() as u64
+    }
+
     /// Hits that were left out because a frame carries no more than 255 for one event.
     #[must_use]
     pub fn hits_cut(&self) -> u64 {
