@@ -49,16 +49,23 @@ const SPINS: u32 = 128;
 /// Waits until `ready`: first busy, then by giving the core away, as the peer was preempted in
 /// the middle of its own copy and may need this very core to finish.
 #[cfg(not(loom))]
-#[inline]
+#[inline(always)]
 pub(crate) fn wait_until(mut ready: impl FnMut() -> bool) {
-    for _ in 0..SPINS {
-        if ready() {
-            return;
+    #[cold]
+    #[inline(never)]
+    fn keep_waiting(mut ready: impl FnMut() -> bool) {
+        for _ in 0..SPINS {
+            core::hint::spin_loop();
+            if ready() {
+                return;
+            }
         }
-        core::hint::spin_loop();
+        while !ready() {
+            std::thread::yield_now();
+        }
     }
-    while !ready() {
-        std::thread::yield_now();
+    if !ready() {
+        keep_waiting(ready);
     }
 }
 

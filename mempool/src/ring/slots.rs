@@ -69,19 +69,13 @@ mod real {
         /// `items.len()` slots from `at` belong to the caller alone, and are at most all slots.
         #[inline(always)]
         pub(in super::super) unsafe fn write(&self, at: usize, items: &[T]) {
-            let (at, size, n) = (at & self.mask, self.mask + 1, items.len());
-            let from = items.as_ptr();
-            if at + n <= size {
-                // SAFETY: [at, at + n) is inside the slots and the caller's own.
-                unsafe { ptr::copy_nonoverlapping(from, self.base.as_ptr().add(at), n) };
+            let at = at & self.mask;
+            if at + items.len() <= self.mask + 1 {
+                // SAFETY: [at, at + items.len()) is inside the slots and the caller's own.
+                unsafe { ptr::copy_nonoverlapping(items.as_ptr(), self.at(at), items.len()) };
             } else {
-                let first = size - at;
-                // SAFETY: [at, size) and [0, n - first) are inside the slots (n <= size) and the
-                // caller's own; `first < n`, so `from` stays inside `items`.
-                unsafe {
-                    ptr::copy_nonoverlapping(from, self.base.as_ptr().add(at), first);
-                    ptr::copy_nonoverlapping(from.add(first), self.base.as_ptr(), n - first);
-                }
+                // SAFETY: by the caller's promise; the items reach beyond the last slot.
+                unsafe { self.write_around(at, items) };
             }
         }
 
@@ -92,19 +86,55 @@ mod real {
         /// all slots.
         #[inline(always)]
         pub(in super::super) unsafe fn read(&self, at: usize, out: &mut [MaybeUninit<T>]) {
-            let (at, size, n) = (at & self.mask, self.mask + 1, out.len());
-            let to = out.as_mut_ptr().cast::<T>();
-            if at + n <= size {
-                // SAFETY: [at, at + n) is inside the slots, written, and the caller's own.
-                unsafe { ptr::copy_nonoverlapping(self.base.as_ptr().add(at), to, n) };
+            let at = at & self.mask;
+            if at + out.len() <= self.mask + 1 {
+                let to = out.as_mut_ptr().cast();
+                // SAFETY: [at, at + out.len()) is inside the slots, written, and the caller's own.
+                unsafe { ptr::copy_nonoverlapping(self.at(at), to, out.len()) };
             } else {
-                let first = size - at;
-                // SAFETY: as in `write`, with source and destination exchanged.
-                unsafe {
-                    ptr::copy_nonoverlapping(self.base.as_ptr().add(at), to, first);
-                    ptr::copy_nonoverlapping(self.base.as_ptr(), to.add(first), n - first);
-                }
+                // SAFETY: by the caller's promise; the run reaches beyond the last slot.
+                unsafe { self.read_around(at, out) };
             }
+        }
+
+        /// `write` past the last slot and on at the first. Apart, as it is rare (once a round)
+        /// and its calls would cost the common case its registers.
+        ///
+        /// # Safety
+        /// As for `write`; `at` is a slot, and `items` reach beyond the last one.
+        #[cold]
+        #[inline(never)]
+        unsafe fn write_around(&self, at: usize, items: &[T]) {
+            let (first, rest) = items.split_at(self.mask + 1 - at);
+            // SAFETY: [at, size) and [0, rest.len()) are inside the slots, as there are no more
+            // items than slots, and the caller's own.
+            unsafe {
+                ptr::copy_nonoverlapping(first.as_ptr(), self.at(at), first.len());
+                ptr::copy_nonoverlapping(rest.as_ptr(), self.at(0), rest.len());
+            }
+        }
+
+        /// `read` past the last slot and on at the first.
+        ///
+        /// # Safety
+        /// As for `read`; `at` is a slot, and the run reaches beyond the last one.
+        #[cold]
+        #[inline(never)]
+        unsafe fn read_around(&self, at: usize, out: &mut [MaybeUninit<T>]) {
+            let (first, rest) = out.split_at_mut(self.mask + 1 - at);
+            // SAFETY: as in `write_around`, and the slots are written.
+            unsafe {
+                ptr::copy_nonoverlapping(self.at(at), first.as_mut_ptr().cast(), first.len());
+                ptr::copy_nonoverlapping(self.at(0), rest.as_mut_ptr().cast(), rest.len());
+            }
+        }
+
+        /// # Safety
+        /// `at` is a slot, or one past the last.
+        #[inline(always)]
+        unsafe fn at(&self, at: usize) -> *mut T {
+            // SAFETY: inside the allocation, by the caller's promise.
+            unsafe { self.base.as_ptr().add(at) }
         }
     }
 
