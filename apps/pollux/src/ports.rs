@@ -1,0 +1,28 @@
+//! Ports as the sub-commands take them from the command line.
+
+use pollux_pmd::{Port, PortError, Probed, Registry};
+
+use crate::exit::Failure;
+
+/// The forms of a port spec, for `--help`.
+pub(crate) fn help(registry: &Registry) -> String {
+    let forms = registry.usage().map(|line| format!("\n  {line}"));
+    format!("Port specs:{}", forms.collect::<String>())
+}
+
+/// Opens all ports, or none. A spec that is wrong is reported before one that cannot be opened,
+/// so that a typo is never answered with something to repair.
+pub(crate) fn open(registry: &Registry, specs: &[String]) -> Result<Vec<Port<Probed>>, Failure> {
+    let (mut ports, mut refused) = (Vec::new(), None);
+    for spec in specs {
+        match registry
+            .open(spec)
+            .map_err(|error: PortError| Failure::from(error))
+        {
+            Ok(port) => ports.push(port),
+            Err(usage @ Failure::Usage(_)) => return Err(usage),
+            Err(run) => refused = refused.or(Some(run)),
+        }
+    }
+    refused.map_or(Ok(ports), Err)
+}

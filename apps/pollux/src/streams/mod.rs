@@ -1,0 +1,194 @@
+//! `pollux streams`: who is sending what.
+
+mod listener;
+mod report;
+mod senders;
+mod view;
+
+use std::io::{IsTerminal, Write};
+use std::num::ParseFloatError;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use pollux_pmd::lcore::{StopFlag, launch};
+use pollux_pmd::mempool::region::PageSize;
+use pollux_pmd::mempool::{Mempool, PoolConfig};
+use pollux_pmd::net::ParseOptions;
+use pollux_pmd::{Ledger, PortConfig, Registry, StartedPort};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use self::listener::Listener;
+use self::report::Report;
+use self::senders::{Reader, Senders};
+use self::view::View;
+use crate::exit::Failure;
+use crate::ports;
+
+/// Senders that are told apart. A flood of made-up addresses fills the table and goes on being
+/// counted, as `other`.
+const MAX_SENDERS: usize = 1 << 16;
+
+/// Rows of the table, unless asked for more.
+const ROWS: usize = 20;
+
+/// Buffers for each port: what its ring and a few bursts hold, and the longest datagrams.
+const BUFFERS_PER_PORT: usize = 4096;
+
+/// Who is sending what, and what was dropped.
+///
+/// Packets, bytes and rate by source address and UDP destination port, and every frame that is no
+/// such datagram, by cause. A capture file is read to its end; a live port is listened to until
+/// --duration is over or the program is interrupted, with a table that is renewed every second on
+/// a terminal. Nothing is sent: ARP and ping get no answer from here.
+///
+/// Bytes are those of UDP payloads. Datagrams that came as IP fragments are not reassembled: each
+/// fragment is counted as dropped. Rates are the mean over the run, or over the recorded time.
+///
+/// Example: pollux streams --port pcap:rx=run7.pcap --json
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Port to listen to; of several, the senders are summed
+    #[arg(long = "port", value_name = "SPEC", required = true)]
+    ports: Vec<String>,
+
+    /// Print the report as JSON
+    ///
+    /// {streams: [{src_ip, dst_port, packets, bytes}], dropped: {cause: count}, from_wire,
+    /// delivered, balanced}, and other: {packets, bytes} where some senders are not listed.
+    #[arg(long)]
+    json: bool,
+
+    /// End after S seconds
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    duration: Option<Duration>,
+
+    /// List only the N busiest senders [default: 20; with --json: all]
+    ///
+    /// All others are summed up, so that nothing is missing from the list.
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+
+    /// Do not verify checksums
+    ///
+    /// For frames that were captured on the host that sent them: its kernel leaves checksums to
+    /// the NIC, and captures frames before they get there.
+    #[arg(long)]
+    trust_checksums: bool,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    text.parse()
+        .map_err(|error: ParseFloatError| error.to_string())
+        .and_then(|s| Duration::try_from_secs_f64(s).map_err(|error| error.to_string()))
+}
+
+/// Listens, and prints the report.
+pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
+    let opened = ports::open(registry, &args.ports)?;
+    let recorded = opened.iter().all(|port| port.capabilities().recorded);
+    let pool = Mempool::new(PoolConfig {
+        buffers: BUFFERS_PER_PORT * opened.len(),
+        // Too small for hugepages to matter, and no reason to warn where there are none.
+        pages: PageSize::Kib4,
+        ..PoolConfig::default()
+    })
+    .context("no memory for packet buffers")?;
+    let config = PortConfig {
+        tx_queues: 0,
+        ..PortConfig::new(pool.clone())
+    };
+    let configured: Result<Vec<_>, _> = opened
+        .into_iter()
+        .map(|port| port.configure(config.clone()))
+        .collect();
+
+    let (mut started, mut queues, mut ledger) = (Vec::new(), Vec::new(), Ledger::new());
+    for port in configured? {
+        let StartedPort { port, rx, .. } = port.start()?;
+        for queue in &rx {
+            ledger.add(port.spec(), queue.tally());
+        }
+        queues.extend(rx);
+        started.push(port);
+    }
+    let options = if args.trust_checksums {
+        ParseOptions::TRUSTED
+    } else {
+        ParseOptions::default()
+    };
+    let senders = Senders::new(MAX_SENDERS);
+    let reader = senders.reader();
+    let cache = pool.cache(512).context("no packet buffers")?;
+    let listener = Listener::new(queues, cache, senders, options);
+    ledger.add("listener", listener.tally());
+
+    let stop = StopFlag::new();
+    for signal in [SIGINT, SIGTERM] {
+        // In this order: the second signal finds the flag set and ends a program that hangs.
+        flag::register_conditional_shutdown(signal, 1, stop.shared())
+            .and_then(|_| flag::register(signal, stop.shared()))
+            .context("cannot handle signals")?;
+    }
+    let begin = Instant::now();
+    let lcore = launch("streams", None, {
+        let stop = stop.clone();
+        move || listener.run(&stop)
+    })
+    .context("cannot start the poll loop")?;
+    let rows = args.top.unwrap_or(ROWS);
+    let mut view = std::io::stderr().is_terminal().then(|| View::new(rows));
+    while !lcore.is_finished() {
+        if args
+            .duration
+            .is_some_and(|duration| begin.elapsed() >= duration)
+        {
+            stop.stop();
+        }
+        if let Some(view) = &mut view {
+            view.refresh(&reader, &ledger);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let elapsed = begin.elapsed();
+    let heard = lcore.join().context("the poll loop failed")?;
+
+    // What a port says at its end (a damaged file) comes after the report of what it yielded.
+    let mut failed = Ok(());
+    for (port, queue) in started.into_iter().zip(heard.queues) {
+        failed = failed.and(port.stop(vec![queue], Vec::new()).map(drop));
+    }
+    if let Some(view) = view {
+        view.clear();
+    }
+    let span = if recorded { heard.recorded } else { elapsed };
+    print(args, &reader, &ledger, span)?;
+    failed?;
+    ledger.check().map_err(|imbalance| anyhow!(imbalance))?;
+    Ok(())
+}
+
+fn print(args: &Args, reader: &Reader, ledger: &Ledger, span: Duration) -> anyhow::Result<()> {
+    let top = args
+        .top
+        .unwrap_or(if args.json { usize::MAX } else { ROWS });
+    let report = Report::new(reader, &[], &ledger.balance(), top);
+    let mut out = std::io::stdout().lock();
+    let written = if args.json {
+        serde_json::to_writer_pretty(&mut out, &report)
+            .map_err(std::io::Error::from)
+            .and_then(|()| writeln!(out))
+    } else {
+        let verdict = if report.balanced {
+            "balances"
+        } else {
+            "does not balance"
+        };
+        report
+            .write_table(&mut out, span)
+            .and_then(|()| writeln!(out, "The loss ledger {verdict}."))
+    };
+    written
+        .and_then(|()| out.flush())
+        .context("cannot write the report")
+}
