@@ -1,23 +1,32 @@
 //! Through the queues of a port: an interface, a capture file, the loopback.
 
 use std::collections::VecDeque;
+use std::net::Ipv4Addr;
 
-use pollux_mempool::time::WireTime;
+use pollux_mempool::time::{Ns, WireTime};
 use pollux_mempool::{Burst, Mbuf, MbufFlags, PoolCache};
 use pollux_pipelines::formats::hits::MAX_FRAME;
-use pollux_pmd::net::{ParseOptions, Parsed, Responder, UDP_HEADERS, UdpTemplate, parse};
-use pollux_pmd::{Cause, Ledger, RxQueue, Tally, TxQueue};
+use pollux_pmd::lcore::StopFlag;
+use pollux_pmd::ledger::SentView;
+use pollux_pmd::net::{ArpTable, ParseOptions, Parsed, Responder, UDP_HEADERS, UdpTemplate, parse};
+use pollux_pmd::{Cause, Clock, Ledger, RxQueue, Tally, TxQueue};
 
 use super::{Link, SentCounts};
 use crate::check::DecisionCheck;
 use crate::config::EmulatorConfig;
 use crate::frames::Frame;
+use crate::truth::Timeline;
 
 /// Frames moved at once.
 const BURST: usize = 32;
 
 /// Event 0 in a capture: 2026-01-01 00:00:00 UTC. Fixed, so that equal seeds write equal files.
 pub const CAPTURE_EPOCH: WireTime = WireTime(1_767_225_600_000_000_000);
+
+/// From one ARP request to the next.
+const ARP_EVERY: Ns = Ns(250_000_000);
+/// How many ARP requests are sent before the trigger counts as unreachable.
+const ARP_REQUESTS: u32 = 20;
 
 /// Why a link cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -31,12 +40,22 @@ pub enum LinkError {
         /// Data room of the pool's buffers.
         room: usize,
     },
+    /// The trigger's station is not known.
+    #[error(
+        "nobody answers ARP for {0}: is the trigger running, and is the link up? \
+         Or give its station with --dst-mac"
+    )]
+    NoAnswer(Ipv4Addr),
 }
 
 /// What a staged buffer is, to be counted when it is sent.
 enum Staged {
-    Frame { bytes: u64, hits: u32 },
-    Reply,
+    Frame {
+        bytes: u64,
+        hits: u32,
+    },
+    /// ARP, or the reply to a ping.
+    Other,
 }
 
 /// A link through the queues of a port. Answers ARP and ping for the boards' address, so that a
@@ -47,6 +66,7 @@ pub struct PortLink {
     cache: PoolCache,
     templates: Vec<UdpTemplate>,
     responder: Responder,
+    stations: ArpTable,
     options: ParseOptions,
     decision_port: u16,
     capture: bool,
@@ -76,17 +96,14 @@ impl PortLink {
         if room < UDP_HEADERS + MAX_FRAME {
             return Err(LinkError::Room { room });
         }
-        let template = |board| {
-            let (src, dst) = config.endpoints(board);
-            UdpTemplate::new(src, dst)
-        };
         let boards = config.addresses.boards();
         Ok(Self {
             tx,
             rx,
             cache,
-            templates: (0..config.boards).map(template).collect(),
+            templates: templates(config),
             responder: Responder::new(boards.mac, *boards.socket.ip()),
+            stations: ArpTable::new(&[config.addresses.trigger_ip]),
             options: ParseOptions {
                 local: Some(*boards.socket.ip()),
                 ..ParseOptions::default()
@@ -99,6 +116,57 @@ impl PortLink {
             sent: SentCounts::default(),
             tally: Tally::new(),
         })
+    }
+
+    /// Asks for the trigger's station by ARP, and addresses all frames to it. Waits for the
+    /// answer: for the start of a run on an interface.
+    ///
+    /// # Errors
+    /// No answer within five seconds, or before `stop` was set.
+    pub fn resolve(
+        &mut self,
+        config: &mut EmulatorConfig,
+        clock: &impl Clock,
+        stop: &StopFlag,
+    ) -> Result<(), LinkError> {
+        let ip = config.addresses.trigger_ip;
+        // Decisions that come before any event was sent are of no run.
+        let mut nothing = DecisionCheck::new(Timeline::of(config));
+        for _ in 0..ARP_REQUESTS {
+            self.request(ip);
+            let since = clock.now();
+            while clock.now().since(since) < clock.to_cycles(ARP_EVERY) && !stop.is_set() {
+                self.poll(&mut nothing);
+                if let Some(mac) = self.stations.lookup(ip) {
+                    config.addresses.trigger_mac = Some(mac);
+                    self.templates = templates(config);
+                    return Ok(());
+                }
+                clock.relax();
+            }
+        }
+        Err(LinkError::NoAnswer(ip))
+    }
+
+    fn request(&mut self, ip: Ipv4Addr) {
+        let Some(mut mbuf) = self.cache.alloc() else {
+            return;
+        };
+        let room = mbuf.tailroom();
+        if let Some(len) = mbuf
+            .append(room)
+            .and_then(|out| self.responder.request(ip, out))
+        {
+            mbuf.truncate(len);
+            self.stage(mbuf, Staged::Other);
+        }
+        self.flush();
+    }
+
+    /// What the transmit queue sends; still to be read when the port has stopped.
+    #[must_use]
+    pub fn sent_view(&self) -> SentView {
+        self.tx.sent()
     }
 
     /// Gives the queues back, for [`Port::stop`](pollux_pmd::Port::stop).
@@ -130,7 +198,7 @@ impl PortLink {
         match reply {
             Some(len) => {
                 mbuf.truncate(len);
-                self.stage(mbuf, Staged::Reply);
+                self.stage(mbuf, Staged::Other);
             }
             None => self.cache.free(mbuf),
         }
@@ -149,12 +217,21 @@ impl PortLink {
                 .map_err(|_| Cause::Malformed),
             Parsed::Udp(_) => Err(Cause::DemuxMiss),
             Parsed::Arp | Parsed::IcmpEcho => {
+                self.stations.observe(mbuf.data());
                 self.reply(mbuf);
                 Ok(())
             }
             Parsed::Other => Err(Cause::NotForUs),
         }
     }
+}
+
+fn templates(config: &EmulatorConfig) -> Vec<UdpTemplate> {
+    let template = |board| {
+        let (src, dst) = config.endpoints(board);
+        UdpTemplate::new(src, dst)
+    };
+    (0..config.boards).map(template).collect()
 }
 
 /// Makes the frame of a payload; `None` while the pool is empty.
@@ -246,9 +323,11 @@ impl Link for PortLink {
     }
 
     fn sent(&self) -> SentCounts {
-        let errors = self.sent.errors + self.tx.sent().errors();
+        // A frame that the queue took may be refused later.
+        let refused = self.tx.sent().errors();
         SentCounts {
-            errors,
+            frames: self.sent.frames.saturating_sub(refused),
+            errors: self.sent.errors + refused,
             ..self.sent
         }
     }

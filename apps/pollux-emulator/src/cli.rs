@@ -1,0 +1,268 @@
+//! The command line.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Parser;
+use pollux_emulator::config::EmulatorConfig;
+use pollux_emulator::physics::Rings;
+use pollux_pmd::net::MacAddr;
+
+/// Emulated RICH readout boards: sends compressed hits of events with a known truth to a trigger,
+/// at a given rate and with faults on demand, and checks the decisions that come back.
+///
+/// Equal seeds make equal events, frames and faults. Flags come before the configuration file,
+/// and that before the defaults.
+#[derive(Debug, Parser)]
+#[command(version, after_help = AFTER_HELP)]
+pub(crate) struct Cli {
+    /// Send through a port: af_packet:IF, pcap:tx=FILE, ...
+    #[arg(long, value_name = "SPEC", conflicts_with = "udp")]
+    #[arg(required_unless_present_any = ["udp", "check"])]
+    pub(crate) port: Option<String>,
+
+    /// Send through the kernel's UDP sockets to this address; board b sends to port PORT + b
+    #[arg(long, value_name = "IP:PORT", conflicts_with_all = ["dst_ip", "dst_port", "dst_mac"])]
+    pub(crate) udp: Option<SocketAddrV4>,
+
+    /// Configuration; --truth-out writes one to start from
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Seed of events and faults [default: 1]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Events to send; 0: until stopped [default: 1000000]
+    #[arg(long, value_name = "N")]
+    events: Option<u64>,
+
+    /// Events a second; 0: as fast as possible [default: 100000]
+    #[arg(long, value_name = "HZ")]
+    rate: Option<u64>,
+
+    /// Readout boards, 1 to 16 [default: 4]
+    #[arg(long, value_name = "N")]
+    boards: Option<u8>,
+
+    /// Mean number of rings in an event [default: 1.5]
+    #[arg(long, value_name = "MEAN")]
+    rings: Option<f64>,
+
+    /// Noise hits per signal hit [default: 0.1]
+    #[arg(long, value_name = "FRACTION")]
+    noise: Option<f64>,
+
+    /// Events in a frame [default: 32]
+    #[arg(long, value_name = "N")]
+    events_per_frame: Option<u16>,
+
+    /// Probability that a frame is never sent [default: 0]
+    #[arg(long, value_name = "P", help_heading = "Faults")]
+    lost: Option<f64>,
+
+    /// Probability that a frame is sent late [default: 0]
+    #[arg(long, value_name = "P", help_heading = "Faults")]
+    late: Option<f64>,
+
+    /// Delay of late frames in microseconds [default: 2000]
+    #[arg(long, value_name = "US", help_heading = "Faults")]
+    late_us: Option<u32>,
+
+    /// Probability that a frame is sent twice [default: 0]
+    #[arg(long, value_name = "P", help_heading = "Faults")]
+    duplicated: Option<f64>,
+
+    /// Probability that a frame is sent behind the next one of its board [default: 0]
+    #[arg(long, value_name = "P", help_heading = "Faults")]
+    reordered: Option<f64>,
+
+    /// Probability that a byte of a frame is changed [default: 0]
+    #[arg(long, value_name = "P", help_heading = "Faults")]
+    corrupted: Option<f64>,
+
+    /// Address of the boards [default: 198.18.0.2; with --udp, as the kernel chooses]
+    #[arg(long, value_name = "IP", help_heading = "Addresses")]
+    src_ip: Option<Ipv4Addr>,
+
+    /// Station of the boards [default: that of the interface]
+    #[arg(long, value_name = "MAC", help_heading = "Addresses")]
+    src_mac: Option<MacAddr>,
+
+    /// Source port of board 0 [default: 30000]
+    #[arg(long, value_name = "PORT", help_heading = "Addresses")]
+    src_port: Option<u16>,
+
+    /// Address of the trigger [default: 198.18.0.1]
+    #[arg(long, value_name = "IP", help_heading = "Addresses")]
+    dst_ip: Option<Ipv4Addr>,
+
+    /// Station of the trigger [default: asked for by ARP]
+    #[arg(long, value_name = "MAC", help_heading = "Addresses")]
+    dst_mac: Option<MacAddr>,
+
+    /// The trigger's port for board 0 [default: 58913]
+    #[arg(long, value_name = "PORT", help_heading = "Addresses")]
+    dst_port: Option<u16>,
+
+    /// Port at which decisions are received [default: 30100]
+    #[arg(long, value_name = "PORT", help_heading = "Addresses")]
+    listen: Option<u16>,
+
+    /// Stop after so many seconds
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub(crate) duration: Option<f64>,
+
+    /// CPU of the loop; of a list, the first
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) cores: Vec<usize>,
+
+    /// Write the configuration of this run, for `l0-trigger --truth` and for --config
+    #[arg(long, value_name = "FILE")]
+    pub(crate) truth_out: Option<PathBuf>,
+
+    /// Write the report as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+
+    /// Check the configuration, say what would be done, and do nothing
+    #[arg(long)]
+    pub(crate) check: bool,
+
+    /// Print nothing but errors and the report
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  pollux-emulator --port pcap:tx=run.pcapng --events 100000 --seed 7 --truth-out run.toml
+      a capture for l0-trigger --port pcap:rx=run.pcapng --truth run.toml; the same bytes each time
+  pollux-emulator --udp 10.0.0.1:58913 --rate 20000 --lost 0.01 --report run.json
+      four boards over plain sockets, one frame in a hundred lost; decisions come back to port 30100
+  pollux-emulator --port af_packet:eth1 --src-ip 10.0.0.2 --dst-ip 10.0.0.1 --events 0
+      on an interface, until Ctrl-C; answers ARP and ping for 10.0.0.2
+
+Exit status: 0 if the run ended as asked and every received frame is accounted for; 1 if it
+failed; 2 if the command line or the configuration is wrong, in which case nothing was opened.";
+
+impl Cli {
+    /// The configuration of the run: the file's, with the flags laid over it.
+    pub(crate) fn config(&self) -> anyhow::Result<EmulatorConfig> {
+        let mut config = match &self.config {
+            None => EmulatorConfig::default(),
+            Some(path) => {
+                let what = || format!("configuration {}", path.display());
+                let text = fs::read_to_string(path).with_context(what)?;
+                EmulatorConfig::from_toml(&text).with_context(what)?
+            }
+        };
+        let (addresses, faults) = (&mut config.addresses, &mut config.faults);
+        set(&mut config.seed, self.seed);
+        set(&mut config.events, self.events);
+        set(&mut config.rate, self.rate);
+        set(&mut config.boards, self.boards);
+        set(&mut config.physics.rings, self.rings.map(Rings::Poisson));
+        set(&mut config.physics.noise, self.noise);
+        set(&mut config.events_per_frame, self.events_per_frame);
+        set(&mut faults.lost, self.lost);
+        set(&mut faults.late, self.late);
+        set(&mut faults.late_us, self.late_us);
+        set(&mut faults.duplicated, self.duplicated);
+        set(&mut faults.reordered, self.reordered);
+        set(&mut faults.corrupted, self.corrupted);
+        addresses.src_ip = self.src_ip.or(addresses.src_ip);
+        addresses.src_mac = self.src_mac.or(addresses.src_mac);
+        addresses.trigger_mac = self.dst_mac.or(addresses.trigger_mac);
+        set(&mut addresses.src_port, self.src_port);
+        set(
+            &mut addresses.trigger_ip,
+            self.udp.map(|to| *to.ip()).or(self.dst_ip),
+        );
+        set(
+            &mut addresses.trigger_port,
+            self.udp.map(|to| to.port()).or(self.dst_port),
+        );
+        set(&mut addresses.decision_port, self.listen);
+        config.validate()?;
+        Ok(config)
+    }
+}
+
+fn set<T>(value: &mut T, flag: Option<T>) {
+    if let Some(flag) = flag {
+        *value = flag;
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text
+        .parse()
+        .map_err(|_| "not a number of seconds".to_owned())?;
+    if seconds > 0.0 && seconds <= 1e7 {
+        Ok(seconds)
+    } else {
+        Err("must be above 0".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn defaults_in_the_help_are_the_real_ones() {
+        let help = Cli::command().render_long_help().to_string();
+        let config = EmulatorConfig::default();
+        let addresses = config.addresses;
+        for default in [
+            config.events.to_string(),
+            config.rate.to_string(),
+            config.events_per_frame.to_string(),
+            config.faults.late_us.to_string(),
+            addresses.trigger_port.to_string(),
+            addresses.decision_port.to_string(),
+            addresses.src_port.to_string(),
+            addresses.boards().socket.ip().to_string(),
+            addresses.trigger_ip.to_string(),
+        ] {
+            assert!(
+                help.contains(&format!("[default: {default}")),
+                "{default}\n{help}"
+            );
+        }
+        assert_eq!(config.physics.rings, Rings::Poisson(1.5));
+    }
+
+    #[test]
+    fn flags_come_before_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("c.toml");
+        fs::write(&file, "seed = 5\nboards = 2\n[faults]\nlate = 0.25\n").unwrap();
+        let file = file.to_str().unwrap();
+        let args = [
+            "x",
+            "--check",
+            "--config",
+            file,
+            "--boards",
+            "3",
+            "--udp",
+            "10.1.2.3:7000",
+        ];
+        let config = Cli::parse_from(args).config().unwrap();
+        assert_eq!((config.seed, config.boards), (5, 3));
+        assert!((config.faults.late - 0.25).abs() < 1e-9);
+        assert_eq!(config.endpoints(2).1.socket.to_string(), "10.1.2.3:7002");
+    }
+}

@@ -1,0 +1,245 @@
+//! One run of the program: opens, launches the loop, keeps house, stops in order.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use pollux_emulator::config::EmulatorConfig;
+use pollux_emulator::link::{Link, PortLink, SocketLink};
+use pollux_emulator::run::{EmulatorLoop, EmulatorReport, Progress};
+use pollux_mempool::{Mempool, PoolConfig};
+use pollux_pmd::lcore::{self, StopFlag};
+use pollux_pmd::{Ledger, PortConfig, PortError, PortSpec, Registry, StartedPort, TscClock};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::cli::Cli;
+use crate::report::{Core, PortUse, Run};
+
+/// Buffers for frames on their way out, and for decisions.
+const BUFFERS: usize = 4096;
+/// Buffers in the loop's own cache.
+const CACHE: usize = 256;
+
+/// Why a run did not end as asked.
+pub(crate) enum Failure {
+    /// It was asked for something that cannot be done.
+    Usage(anyhow::Error),
+    /// It was tried, and failed.
+    Run(anyhow::Error),
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Run(error)
+    }
+}
+
+impl From<PortError> for Failure {
+    fn from(error: PortError) -> Self {
+        match error {
+            PortError::Spec(_)
+            | PortError::UnknownDriver { .. }
+            | PortError::Unsupported { .. } => Self::Usage(error.into()),
+            _ => Self::Run(error.into()),
+        }
+    }
+}
+
+/// Does what the command line asks for.
+pub(crate) fn run(cli: &Cli) -> Result<(), Failure> {
+    let config = cli.config().map_err(Failure::Usage)?;
+    let registry = Registry::builtin();
+    if let Some(spec) = &cli.port {
+        registry.check(spec)?;
+    }
+    let cpu = cli.cores.first().copied();
+    let cpus = lcore::allowed_cpus();
+    if let Some(cpu) = cpu.filter(|cpu| !cpus.contains(cpu)) {
+        let error = anyhow::anyhow!("--cores {cpu}: the CPUs of this process are {cpus:?}");
+        return Err(Failure::Usage(error));
+    }
+    if cli.check {
+        let through = cli.port.as_deref().or(cli.udp.map(|_| "kernel sockets"));
+        print!("{}", crate::report::plan(&config, through));
+        return Ok(());
+    }
+    if let Some(path) = &cli.truth_out {
+        let text = config
+            .to_toml()
+            .context("the configuration cannot be written as TOML")?;
+        fs::write(path, text).with_context(|| format!("--truth-out {}", path.display()))?;
+    }
+
+    let keeper = Keeper::new(cli)?;
+    let run = match &cli.port {
+        Some(spec) => through_port(&registry, spec, config, &keeper)?,
+        None => through_sockets(&config, &keeper)?,
+    };
+    print!("{run}");
+    if let Some(path) = &cli.report {
+        let json = run.json().context("the report cannot be written as JSON")?;
+        fs::write(path, json).with_context(|| format!("--report {}", path.display()))?;
+    }
+    run.verdict().map_err(Failure::Run)
+}
+
+fn through_port(
+    registry: &Registry,
+    spec: &str,
+    mut config: EmulatorConfig,
+    keeper: &Keeper,
+) -> Result<Run, Failure> {
+    let capture = spec
+        .parse::<PortSpec>()
+        .is_ok_and(|spec| spec.driver() == "pcap");
+    let pool = Mempool::new(PoolConfig {
+        buffers: BUFFERS,
+        ..PoolConfig::default()
+    })
+    .context("memory for frames")?;
+    let port = registry.open(spec)?;
+    let offered = port.capabilities();
+    // A recording has no decisions about what is sent now.
+    let rx_queues = u16::from(!capture && offered.max_rx_queues > 0);
+    let port = port.configure(PortConfig {
+        rx_queues,
+        ..PortConfig::new(pool.clone())
+    })?;
+    let StartedPort {
+        port,
+        mut rx,
+        mut tx,
+    } = port.start()?;
+    let tx = tx.pop().context("the port has no transmit queue")?;
+    config.addresses.src_mac = config.addresses.src_mac.or(offered.mac);
+
+    let cache = pool.cache(CACHE).context("memory for frames")?;
+    let mut link =
+        PortLink::new(&config, tx, rx.pop(), cache, capture).map_err(anyhow::Error::new)?;
+    if config.addresses.trigger_mac.is_none() && offered.mac.is_some() && rx_queues > 0 {
+        link.resolve(&mut config, &TscClock::get(), &keeper.stop)
+            .map_err(anyhow::Error::new)?;
+    }
+    let sent = link.sent_view();
+    let (mut emulator, link) = keeper.launch(&config, link)?;
+    let ledger = link.ledger();
+    let (tx, rx) = link.into_queues();
+    let stopped = port.stop(rx.into_iter().collect(), vec![tx]);
+    // What a file or a device refuses late is known only now.
+    let late = sent.errors().saturating_sub(emulator.send_errors);
+    emulator.frames_sent = emulator.frames_sent.saturating_sub(late);
+    emulator.send_errors += late;
+    let ports = vec![PortUse {
+        spec: spec.into(),
+        tx_packets: sent.packets(),
+    }];
+    let failed = stopped.err().map(anyhow::Error::new);
+    Ok(keeper.finish(config, emulator, ports, &ledger, failed))
+}
+
+fn through_sockets(config: &EmulatorConfig, keeper: &Keeper) -> Result<Run, Failure> {
+    let link = SocketLink::open(config).map_err(anyhow::Error::new)?;
+    let (emulator, link) = keeper.launch(config, link)?;
+    let spec = format!("udp:{}", config.addresses.trigger().socket);
+    let ports = vec![PortUse {
+        spec,
+        tx_packets: emulator.frames_sent,
+    }];
+    Ok(keeper.finish(*config, emulator, ports, &link.ledger(), None))
+}
+
+/// The main thread's part: signals, time, progress.
+struct Keeper {
+    stop: StopFlag,
+    cpu: Option<usize>,
+    isolated: bool,
+    duration: Option<Duration>,
+    quiet: bool,
+}
+
+impl Keeper {
+    fn new(cli: &Cli) -> Result<Self, Failure> {
+        let stop = StopFlag::new();
+        for signal in [SIGINT, SIGTERM] {
+            // The first asks the loop to end; should it hang, the second ends the process.
+            signal_hook::flag::register_conditional_shutdown(signal, 1, stop.shared())
+                .and_then(|_| signal_hook::flag::register(signal, stop.shared()))
+                .context("signals cannot be handled")?;
+        }
+        let cpu = cli.cores.first().copied();
+        Ok(Self {
+            stop,
+            cpu,
+            isolated: cpu.is_some_and(|cpu| lcore::check_isolation("emulator", cpu)),
+            duration: cli.duration.map(Duration::from_secs_f64),
+            quiet: cli.quiet,
+        })
+    }
+
+    /// Runs the loop on its own core, and waits for it.
+    fn launch<L: Link + Send + 'static>(
+        &self,
+        config: &EmulatorConfig,
+        link: L,
+    ) -> Result<(EmulatorReport, L), Failure> {
+        let clock = TscClock::get();
+        let mut emulator = EmulatorLoop::new(config, link, clock, self.stop.clone())
+            .map_err(|error| Failure::Usage(error.into()))?;
+        let progress = emulator.progress();
+        let lcore = lcore::launch("emulator", self.cpu, move || {
+            let report = emulator.run();
+            (report, emulator.into_link())
+        })
+        .map_err(anyhow::Error::new)?;
+        self.wait(&progress, || lcore.is_finished());
+        Ok(lcore.join().map_err(anyhow::Error::new)?)
+    }
+
+    fn wait(&self, progress: &Arc<Progress>, finished: impl Fn() -> bool) {
+        let start = Instant::now();
+        let (mut shown, mut events) = (start, 0);
+        while !finished() {
+            std::thread::sleep(Duration::from_millis(20));
+            let now = Instant::now();
+            if self
+                .duration
+                .is_some_and(|duration| now - start >= duration)
+            {
+                self.stop.stop();
+            }
+            if !self.quiet && now - shown >= Duration::from_secs(1) {
+                let (sent, decided) = (progress.events.get(), progress.decided.get());
+                let rate = (sent - events) as f64 / (now - shown).as_secs_f64();
+                let frames = progress.frames.get();
+                eprintln!(
+                    "{:6.0} s  {sent} events ({rate:.0}/s), {frames} frames, {decided} decided",
+                    (now - start).as_secs_f64()
+                );
+                (shown, events) = (now, sent);
+            }
+        }
+    }
+
+    fn finish(
+        &self,
+        config: EmulatorConfig,
+        emulator: EmulatorReport,
+        ports: Vec<PortUse>,
+        ledger: &Ledger,
+        failed: Option<anyhow::Error>,
+    ) -> Run {
+        let core = self.cpu.map(|cpu| Core {
+            cpu,
+            isolated: self.isolated,
+        });
+        Run {
+            config,
+            emulator,
+            ports,
+            core,
+            balance: ledger.balance(),
+            failed,
+        }
+    }
+}
