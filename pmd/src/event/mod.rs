@@ -22,7 +22,7 @@
 //! let info = PayloadInfo { arrival: clock.now(), source_port: 58913, wire: None };
 //! writer.append(&mut events, &info, b"hits")?;
 //! writer.poll(&mut events, clock.now()); // announces what is older than the timeout
-//! writer.flush(&mut events); // announces the rest, at the end of a run
+//! assert!(writer.flush(&mut events)); // announces the rest, at the end of a run
 //!
 //! // The consuming loop:
 //! while let Some(event) = announced.poll() {

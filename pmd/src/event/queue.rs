@@ -191,3 +191,50 @@ impl fmt::Debug for EventConsumer {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// A producer may write anything anywhere: the consumer takes what has its phase, which is
+        /// at most one ring at a time, and goes on.
+        #[test]
+        fn a_hostile_producer_does_not_stop_the_consumer(
+            writes in proptest::collection::vec((any::<u64>(), any::<[u64; WORDS]>()), 1..50),
+        ) {
+            let queue = EventQueue::new(8, &RegionOptions::default()).unwrap();
+            let (hostile, mut consumer) = queue.split();
+            for (at, words) in writes {
+                hostile.words.write(at, words);
+                let mut taken = 0;
+                while consumer.poll().is_some() {
+                    taken += 1;
+                }
+                prop_assert!(taken <= 8);
+            }
+            prop_assert_eq!(hostile.words.released(), consumer.at);
+        }
+
+        /// A consumer may release anything: the producer sees a full queue or its true room.
+        #[test]
+        fn a_hostile_consumer_does_not_stop_the_producer(
+            releases in proptest::collection::vec((any::<u64>(), 0_u64..20), 1..50),
+        ) {
+            let queue = EventQueue::new(8, &RegionOptions::default()).unwrap();
+            let (mut producer, hostile) = queue.split();
+            for (wild, near) in releases {
+                for released in [wild, near] {
+                    hostile.words.release(released);
+                    let before = producer.at;
+                    while producer.push(&EventRecord::default()).is_ok() {}
+                    prop_assert!(producer.at - before <= 8);
+                }
+            }
+        }
+    }
+}

@@ -83,6 +83,16 @@ impl EventRecord {
     /// Bytes of [`payload`](Self::payload).
     pub const PAYLOAD: usize = 40;
 
+    /// The record as it lies in memory, little-endian, for files; its phase bit is as in `flags`.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; size_of::<Self>()] {
+        let mut bytes = [0; size_of::<Self>()];
+        for (chunk, word) in bytes.chunks_exact_mut(size_of::<u64>()).zip(self.to_words()) {
+            chunk.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
     #[inline]
     pub(super) fn to_words(self) -> [u64; WORDS] {
         // SAFETY: equal size, no padding (the offsets above leave no gap), and any bits are a u64.

@@ -125,6 +125,7 @@ mod model {
     unsafe impl Sync for Words {}
 
     impl Words {
+        #[expect(clippy::unnecessary_wraps, reason = "as the real ones")]
         pub(in super::super) fn new(
             records: usize,
             _: &RegionOptions,
