@@ -33,6 +33,13 @@ impl<const N: usize> Burst<N> {
         }
     }
 
+    /// A view with room for at most `n` more buffers.
+    #[inline]
+    pub fn up_to(&mut self, n: usize) -> BurstMut<'_> {
+        let end = self.len.saturating_add(n).min(N);
+        BurstMut { slots: &mut self.slots[..end], len: &mut self.len }
+    }
+
     /// Buffers that still fit.
     #[must_use]
     #[inline]

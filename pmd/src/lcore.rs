@@ -108,6 +108,21 @@ pub fn pin(name: &str, cpu: usize) -> Result<(), LcoreError> {
     }
 }
 
+/// Keeps the calling thread off the given CPUs, where poll loops run; if no other CPU is left, it
+/// stays where it is. For the threads that keep house.
+pub fn keep_off(loops: &[usize]) {
+    let mut set = rustix::thread::CpuSet::new();
+    let free = allowed_cpus().into_iter().filter(|cpu| !loops.contains(cpu));
+    for cpu in free.filter(|&cpu| cpu < rustix::thread::CpuSet::MAX_CPU) {
+        set.set(cpu);
+    }
+    if set.count() > 0
+        && let Err(error) = rustix::thread::sched_setaffinity(None, &set)
+    {
+        tracing::warn!("housekeeping could not be kept off the poll loops' cpus: {error}");
+    }
+}
+
 /// Starts a poll loop on a thread of its own, pinned to `cpu` if one is given.
 ///
 /// # Errors

@@ -285,6 +285,17 @@ impl RxQueue {
         self.driver.rx(cache, &mut burst.as_mut(), &mut self.origin, &mut self.tally)
     }
 
+    /// As [`rx`](Self::rx), but takes no more than `n` frames.
+    #[inline]
+    pub fn rx_up_to<const N: usize>(
+        &mut self,
+        cache: &mut PoolCache,
+        burst: &mut Burst<N>,
+        n: usize,
+    ) -> usize {
+        self.driver.rx(cache, &mut burst.up_to(n), &mut self.origin, &mut self.tally)
+    }
+
     /// Whether the queue can still yield frames. Cheap, but for the loop's idle rounds.
     #[must_use]
     pub fn state(&self) -> RxState {

@@ -45,11 +45,8 @@ impl Registry {
         self.entries.iter().map(|entry| entry.usage)
     }
 
-    /// Opens a port.
-    ///
-    /// # Errors
-    /// A spec that cannot be read, an unknown driver, or what the driver found wrong.
-    pub fn open(&self, spec: &str) -> Result<Port<Probed>, PortError> {
+    /// Reads a spec and finds its driver, without opening anything.
+    fn find(&self, spec: &str) -> Result<(PortSpec, &Entry), PortError> {
         let parsed: PortSpec = spec.parse()?;
         let Some(entry) = self.entries.iter().find(|entry| entry.name == parsed.driver()) else {
             let known: Vec<_> = self.entries.iter().map(|entry| entry.name).collect();
@@ -58,6 +55,23 @@ impl Registry {
                 known: known.join(", "),
             });
         };
+        Ok((parsed, entry))
+    }
+
+    /// Checks that a spec can be read and that there is such a driver, without opening anything.
+    ///
+    /// # Errors
+    /// What is wrong with the spec.
+    pub fn check(&self, spec: &str) -> Result<(), PortError> {
+        self.find(spec).map(|_| ())
+    }
+
+    /// Opens a port.
+    ///
+    /// # Errors
+    /// A spec that cannot be read, an unknown driver, or what the driver found wrong.
+    pub fn open(&self, spec: &str) -> Result<Port<Probed>, PortError> {
+        let (parsed, entry) = self.find(spec)?;
         Ok(Port::new(spec, (entry.open)(&parsed)?))
     }
 }

@@ -1,2 +1,90 @@
-//! Placeholder.
-fn main() {}
+//! The L0 trigger: frames in, decisions out, nothing lost.
+
+#![allow(unreachable_pub)] // a program has no outside
+
+mod cli;
+mod config;
+mod outlet;
+mod plan;
+mod receiver;
+mod recorder;
+mod replay;
+mod report;
+mod run;
+mod summary;
+mod trigger;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
+use pollux_pmd::lcore::StopFlag;
+use pollux_pmd::{PortError, Registry};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use tracing_subscriber::EnvFilter;
+
+use crate::cli::Cli;
+use crate::plan::Plan;
+use crate::report::Report;
+
+/// Bad usage or configuration; nothing was opened.
+const USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let level = if cli.quiet { "error" } else { "info" };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .without_time()
+        .init();
+    let registry = Registry::builtin();
+    let plan = match Plan::new(&cli, &registry) {
+        Ok(plan) => plan,
+        Err(error) => return fail(&error, USAGE),
+    };
+    if cli.check {
+        println!("{plan}");
+        return ExitCode::SUCCESS;
+    }
+    match execute(&cli, &plan, &registry) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let usage = matches!(
+                error.downcast_ref(),
+                Some(PortError::Spec(_) | PortError::Unsupported { .. })
+            );
+            fail(&error, if usage { USAGE } else { 1 })
+        }
+    }
+}
+
+fn fail(error: &anyhow::Error, status: u8) -> ExitCode {
+    eprintln!("l0-trigger: {error:#}");
+    ExitCode::from(status)
+}
+
+fn execute(cli: &Cli, plan: &Plan, registry: &Registry) -> Result<()> {
+    let stop = StopFlag::new();
+    for signal in [SIGINT, SIGTERM] {
+        // A second signal ends a program that does not come to its end.
+        signal_hook::flag::register_conditional_shutdown(signal, 1, stop.shared())?;
+        signal_hook::flag::register(signal, stop.shared())?;
+    }
+    let (report, end) = run::run(cli, plan, registry, &stop)?;
+    print!("{}", report.to_text());
+    if let Some(path) = &cli.report {
+        write_report(path, &report)?;
+    }
+    end?;
+    ensure!(report.ledger.balanced, "the loss ledger does not balance: see the report");
+    Ok(())
+}
+
+fn write_report(path: &Path, report: &Report) -> Result<()> {
+    let json = serde_json::to_string_pretty(report)?;
+    std::fs::write(path, json + "\n").with_context(|| format!("--report {}", path.display()))
+}

@@ -18,10 +18,10 @@ use crate::l0::{Decision, List, primitive_id};
 pub struct AnswerCounts {
     /// Decisions that were sent; without an address to send to, all that were made.
     pub sent: Count,
-    /// Packets that carried them.
+    /// Packets that carried them; none without an address.
     pub packets: Count,
-    /// Decisions lost because the transmit queue or the pool had no room: an answer that has to
-    /// wait would come too late, and make the next ones late too.
+    /// Decisions lost because the transmit queue, the pool or its buffers had no room: an answer
+    /// that has to wait would come too late, and make the next ones late too.
     pub no_room: Count,
     /// Decisions lost because the address has not been resolved yet.
     pub unresolved: Count,
@@ -59,7 +59,11 @@ impl Answer {
     pub fn new(source_id: u8, budget: Ns, wants_peer: bool) -> Self {
         let clock = TscClock::get();
         Self {
-            peer: if wants_peer { Peer::Unresolved } else { Peer::None },
+            peer: if wants_peer {
+                Peer::Unresolved
+            } else {
+                Peer::None
+            },
             source_id,
             writer: None,
             arrivals: List::default(),
@@ -96,7 +100,12 @@ impl Answer {
 
     /// Adds a decision to the packet; sends the packet first if it is full.
     #[inline]
-    pub fn push(&mut self, decision: &Decision, tx: &mut TxQueue, cache: &mut PoolCache) {
+    pub fn push(
+        &mut self,
+        decision: &Decision,
+        mut tx: Option<&mut TxQueue>,
+        cache: &mut PoolCache,
+    ) {
         let primitive = Primitive {
             id: primitive_id::encode(
                 decision.accepted,
@@ -117,16 +126,18 @@ impl Answer {
                 let _ = self.arrivals.extend(&[decision.head.arrival]);
                 return;
             }
-            self.flush(tx, cache);
+            self.flush(tx.as_deref_mut(), cache);
             self.writer = MtpWriter::new([0; MAX_PACKET], self.source_id, 0).ok();
         }
     }
 
     /// Sends the packet as it is.
     #[inline]
-    pub fn flush(&mut self, tx: &mut TxQueue, cache: &mut PoolCache) {
+    pub fn flush(&mut self, tx: Option<&mut TxQueue>, cache: &mut PoolCache) {
         let decisions = self.arrivals.len() as u64;
-        let Some(writer) = self.writer.take() else { return };
+        let Some(writer) = self.writer.take() else {
+            return;
+        };
         if decisions == 0 {
             return;
         }
@@ -142,9 +153,10 @@ impl Answer {
                     });
                     // There is room for one: it is emptied below.
                     drop(self.outbox.push(mbuf));
-                    written.is_some() && tx.tx(cache, &mut self.outbox) == 1
+                    written.is_some() && tx.is_some_and(|tx| tx.tx(cache, &mut self.outbox) == 1)
                 });
                 cache.free_burst(&mut self.outbox);
+                self.counts.packets.add(u64::from(sent));
                 (!sent).then_some(&self.counts.no_room)
             }
         };
@@ -152,12 +164,13 @@ impl Answer {
             count.add(decisions);
         } else {
             self.counts.sent.add(decisions);
-            self.counts.packets.add(1);
             let now = self.clock.now();
             for &arrival in self.arrivals.iter() {
                 let cycles = now.since(arrival);
                 self.total.record(self.clock.to_ns(cycles).0);
-                self.counts.missed.add(u64::from(cycles > self.budget_cycles));
+                self.counts
+                    .missed
+                    .add(u64::from(cycles > self.budget_cycles));
             }
         }
         self.arrivals.clear();

@@ -1,0 +1,83 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+/// L0 trigger: receives the RICH's hits by UDP, builds events, finds rings, decides, and answers
+/// within a budget.
+///
+/// Without --port it runs a demonstration: emulated readout boards on one core send over an
+/// in-process wire to the trigger on another, and the report compares what was found with the
+/// truth.
+#[derive(Debug, Parser)]
+#[command(version, after_help = AFTER_HELP)]
+pub struct Cli {
+    /// Port to receive on; may be given several times
+    #[arg(long = "port", value_name = "SPEC")]
+    pub ports: Vec<String>,
+
+    /// Configuration; without it, that of the demonstration
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// CPUs of the loops: the trigger's, then the emulator's [default: the last two]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub cores: Vec<usize>,
+
+    /// Receive queues of each port
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub queues: u16,
+
+    /// Stop after so many seconds
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub duration: Option<f64>,
+
+    /// Stop after so many events; in the demonstration, emulate so many [default there: 1000000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub events: Option<u64>,
+
+    /// Frames taken from a queue at a time
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=32))]
+    pub burst: u16,
+
+    /// Write the report as JSON
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+
+    /// Write the events as 64-byte records (docs/formats/event-record.md)
+    #[arg(long, value_name = "FILE")]
+    pub events_out: Option<PathBuf>,
+
+    /// Emulator configuration (its --truth-out) to compare with, or to run in the demonstration
+    #[arg(long, value_name = "FILE")]
+    pub truth: Option<PathBuf>,
+
+    /// Check the configuration, say what would be done, and do nothing
+    #[arg(long)]
+    pub check: bool,
+
+    /// Print nothing but errors and the report
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+const AFTER_HELP: &str = "\
+Ports:
+  af_packet:IF                  a Linux interface (needs CAP_NET_RAW)
+  pcap:rx=FILE[,pace=recorded]  a capture; the run ends at its end
+  loopback                      the in-process wire of the demonstration
+
+Examples:
+  l0-trigger                                        demonstration, some ten seconds
+  l0-trigger --events 200000 --report run.json      a shorter one, with a machine-readable report
+  l0-trigger --port af_packet:eth1 --config rich.toml --cores 3
+  l0-trigger --port pcap:rx=run.pcapng --events-out run.events --truth run.toml
+
+Exit status: 0 if the run ended as asked and every frame is accounted for; 1 if it failed; 2 if
+the command line or the configuration is wrong, in which case nothing was opened.";
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    if seconds > 0.0 && seconds <= 1e7 { Ok(seconds) } else { Err("must be above 0".into()) }
+}

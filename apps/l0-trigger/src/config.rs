@@ -1,0 +1,211 @@
+//! What the trigger is configured with.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use anyhow::{Context, Result, bail, ensure};
+use pollux_emulator::config::EmulatorConfig;
+use pollux_mempool::time::Ns;
+use pollux_pipelines::formats::mtp::SOURCE_RICH;
+use pollux_pipelines::l0::MAX_SOURCES;
+use pollux_pmd::net::MacAddr;
+use pollux_pmd::stream::{Demux, DemuxBuilder, StreamId};
+use serde::Deserialize;
+
+/// The configuration of a run.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TriggerConfig {
+    /// The trigger as a host, and its budget.
+    pub trigger: Trigger,
+    /// Where decisions are sent; without this table they are only recorded.
+    pub answer: Option<AnswerTo>,
+    /// Packet memory.
+    pub memory: Memory,
+    /// The sources, in order: stream s is source s.
+    #[serde(rename = "stream")]
+    pub streams: Vec<Stream>,
+    /// The pipeline, in order.
+    #[serde(rename = "stage")]
+    pub stages: Vec<toml::Table>,
+}
+
+/// The trigger as a host, and its budget.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Trigger {
+    /// Its address: ARP and ping for it are answered on ports that have a MAC address.
+    pub ip: Ipv4Addr,
+    /// Source identifier in its answers.
+    pub source_id: u8,
+    /// From the arrival of an event's first frame to its decision's departure.
+    pub budget_us: u64,
+    /// Verify IPv4 and UDP checksums.
+    pub checksums: bool,
+}
+
+/// Where decisions are sent.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerTo {
+    /// Address and UDP port.
+    pub to: SocketAddrV4,
+    /// Source port.
+    #[serde(default = "default_answer_port")]
+    pub from_port: u16,
+    /// Station behind the address; without it, it is asked for by ARP.
+    pub mac: Option<String>,
+}
+
+const fn default_answer_port() -> u16 {
+    30_200
+}
+
+/// Packet memory.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Memory {
+    /// Packet buffers.
+    pub buffers: usize,
+    /// Bytes of data in each.
+    pub data_room: usize,
+    /// Descriptors of each queue.
+    pub ring: usize,
+}
+
+/// One source.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stream {
+    /// UDP destination port of its frames.
+    pub udp_port: u16,
+}
+
+impl Default for Trigger {
+    fn default() -> Self {
+        Self {
+            ip: EmulatorConfig::default().addresses.trigger_ip,
+            source_id: SOURCE_RICH,
+            budget_us: 1000,
+            checksums: true,
+        }
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self { buffers: 16_384, data_room: 2048, ring: 2048 }
+    }
+}
+
+/// The built-in configuration: that of the demonstration, for the emulator's default addresses.
+impl Default for TriggerConfig {
+    fn default() -> Self {
+        let emulator = EmulatorConfig::default();
+        let peer = emulator.addresses;
+        let stage = |name: &str| toml::Table::from_iter([("name".to_owned(), name.into())]);
+        Self {
+            trigger: Trigger::default(),
+            answer: Some(AnswerTo {
+                to: SocketAddrV4::new(*peer.boards().socket.ip(), peer.decision_port),
+                from_port: default_answer_port(),
+                mac: None,
+            }),
+            memory: Memory::default(),
+            streams: (0..u16::from(emulator.boards))
+                .map(|board| Stream { udp_port: peer.trigger_port + board })
+                .collect(),
+            stages: ["decompress", "build", "rings", "decide"].map(stage).into(),
+        }
+    }
+}
+
+impl TriggerConfig {
+    /// Reads a configuration; tables that it does not have are as built in.
+    pub fn from_toml(text: &str) -> Result<Self> {
+        let config: Self = toml::from_str(text)?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// Checks what the types cannot.
+    pub fn validate(&self) -> Result<()> {
+        ensure!(
+            (1..=MAX_SOURCES).contains(&self.streams.len()),
+            "{} [[stream]] tables: there must be 1 to {MAX_SOURCES}, one for each source",
+            self.streams.len()
+        );
+        ensure!(
+            (1..=60_000_000).contains(&self.trigger.budget_us),
+            "trigger.budget_us = {}: it must be 1 to 60000000 (a minute)",
+            self.trigger.budget_us
+        );
+        let Memory { buffers, data_room, ring } = self.memory;
+        ensure!(
+            (1024..=1 << 22).contains(&buffers),
+            "memory.buffers = {buffers}: it must be 1024 to 4194304"
+        );
+        ensure!(
+            (256..=65_536).contains(&data_room),
+            "memory.data_room = {data_room}: it must be 256 to 65536 bytes"
+        );
+        ensure!((64..=65_536).contains(&ring), "memory.ring = {ring}: it must be 64 to 65536");
+        if let Some(answer) = &self.answer {
+            ensure!(answer.to.port() != 0, "answer.to = {}: the port is missing", answer.to);
+            answer.station()?;
+        }
+        self.demux()?;
+        Ok(())
+    }
+
+    /// The budget of a decision.
+    pub fn budget(&self) -> Ns {
+        Ns(self.trigger.budget_us * 1000)
+    }
+
+    /// Routes each stream's UDP port.
+    pub fn demux(&self) -> Result<Demux> {
+        let mut builder = DemuxBuilder::new();
+        for (stream, id) in self.streams.iter().zip(0..) {
+            if stream.udp_port == 0 {
+                bail!("[[stream]] {id}: udp_port must not be 0");
+            }
+            builder = builder.port(stream.udp_port, StreamId(id));
+        }
+        builder.build().context("[[stream]]")
+    }
+}
+
+impl AnswerTo {
+    /// The station behind the address, if it is configured.
+    pub fn station(&self) -> Result<Option<MacAddr>> {
+        let parse = |mac: &String| {
+            mac.parse::<MacAddr>().with_context(|| format!("answer.mac = `{mac}`"))
+        };
+        self.mac.as_ref().map(parse).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_built_in_configuration_is_valid() {
+        TriggerConfig::default().validate().unwrap();
+        assert_eq!(TriggerConfig::from_toml("").unwrap().streams.len(), 4);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let error = |text: &str| format!("{:#}", TriggerConfig::from_toml(text).unwrap_err());
+        assert!(error("[trigger]\nbugdet_us = 5").contains("unknown field `bugdet_us`"));
+        assert!(error("[trigger]\nbudget_us = 0").contains("1 to 60000000"));
+        assert!(error("stream = []").contains("1 to 16"));
+        let twice = error("[[stream]]\nudp_port = 7\n[[stream]]\nudp_port = 7");
+        assert!(twice.contains("UDP port 7 leads to stream 0 and to stream 1"), "{twice}");
+        assert!(error("[answer]\nto = \"nowhere\"").contains("invalid"));
+        assert!(error("[answer]\nto = \"1.2.3.4:5\"\nmac = \"x\"").contains("answer.mac = `x`"));
+        assert!(error("[memory]\nbuffers = 1").contains("1024 to 4194304"));
+    }
+}

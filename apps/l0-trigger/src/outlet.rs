@@ -1,0 +1,66 @@
+//! Where decisions leave the poll loop: answers by UDP, records by event queue.
+
+use std::sync::Arc;
+
+use pollux_mempool::PoolCache;
+use pollux_pipelines::l0::{Decision, L0Record};
+use pollux_pipelines::stages::Answer;
+use pollux_pipelines::Sink;
+use pollux_pmd::event::EventProducer;
+use pollux_pmd::lcore::{JitterMeter, StopFlag};
+use pollux_pmd::{Count, TxQueue};
+
+/// A consumer of event records, and how many it missed.
+pub struct Tap {
+    pub producer: EventProducer,
+    /// Records that found the queue full.
+    pub lost: Arc<Count>,
+}
+
+/// The sink behind the pipeline.
+pub struct Outlet {
+    pub answer: Answer,
+    /// The queue that answers leave by; without it they are not sent.
+    pub tx: Option<TxQueue>,
+    pub cache: PoolCache,
+    pub taps: Vec<Tap>,
+    /// The input is a recording, which can wait: no record is lost to a slow consumer.
+    pub patient: bool,
+    pub stop: StopFlag,
+    pub jitter: JitterMeter,
+    /// Decisions so far.
+    pub decisions: u64,
+}
+
+impl Sink<Decision> for Outlet {
+    #[inline]
+    fn push(&mut self, decision: Decision) {
+        if !self.taps.is_empty() {
+            self.record(&decision);
+        }
+        self.answer.push(&decision, self.tx.as_mut(), &mut self.cache);
+        self.decisions += 1;
+        // Between two events, so that a gap is never the sum of many events' work.
+        self.jitter.tick();
+    }
+}
+
+impl Outlet {
+    fn record(&mut self, decision: &Decision) {
+        let record = L0Record::of(decision).to_event(self.decisions as u32);
+        for tap in &mut self.taps {
+            while self.patient && !tap.producer.has_room() && !self.stop.is_set() {
+                std::thread::yield_now();
+            }
+            if tap.producer.push(&record).is_err() {
+                tap.lost.add(1);
+            }
+        }
+    }
+
+    /// Sends what has been decided.
+    #[inline]
+    pub fn flush(&mut self) {
+        self.answer.flush(self.tx.as_mut(), &mut self.cache);
+    }
+}

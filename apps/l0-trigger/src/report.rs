@@ -1,0 +1,256 @@
+//! The report of a run: as JSON for machines, as text for people.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use pollux_emulator::rings::RingReport;
+use pollux_emulator::run::EmulatorReport;
+use pollux_pmd::{Balance, LatencyHistogram, Percentiles};
+use serde::Serialize;
+
+/// Version of the report's layout; grows with every change that a reader could notice.
+pub const SCHEMA: u32 = 1;
+
+/// A run, as others read it: keep names and meanings.
+#[derive(Debug, Default, Serialize)]
+pub struct Report {
+    pub schema: u32,
+    /// Why the run ended: `exhausted`, `stopped` or `enough`.
+    pub end: &'static str,
+    pub duration_s: f64,
+    pub ports: Vec<PortReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub emulator: Option<EmulatorReport>,
+    pub cores: Vec<CoreReport>,
+    pub ledger: LedgerReport,
+    /// Frames that sequence numbers say never arrived.
+    pub missing: u64,
+    pub streams: Vec<StreamReport>,
+    pub events: EventsReport,
+    pub answers: AnswersReport,
+    pub recording: RecordingReport,
+    /// `total` is from the arrival of an event's first frame to its decision's departure; a
+    /// stage's is the time that it spent on one batch.
+    pub latency_ns: BTreeMap<String, Quantiles>,
+    pub deadline: DeadlineReport,
+    /// The trigger core's gaps between two looks at the clock, with at most one event's work in
+    /// between: the machine's share in the latencies.
+    pub jitter_ns: JitterReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub truth: Option<RingReport>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct PortReport {
+    pub spec: String,
+    pub rx_packets: u64,
+    pub rx_bytes: u64,
+    pub tx_packets: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct CoreReport {
+    pub role: &'static str,
+    pub cpu: Option<usize>,
+    pub isolated: bool,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub struct LedgerReport {
+    pub from_wire: u64,
+    pub delivered: u64,
+    pub dropped: BTreeMap<&'static str, u64>,
+    pub balanced: bool,
+}
+
+impl From<Balance> for LedgerReport {
+    fn from(balance: Balance) -> Self {
+        Self {
+            from_wire: balance.from_wire,
+            delivered: balance.delivered,
+            dropped: balance.drops().map(|(cause, n)| (cause.name(), n)).collect(),
+            balanced: balance.is_balanced(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct StreamReport {
+    pub id: u16,
+    pub udp_port: u16,
+    pub packets: u64,
+    pub bytes: u64,
+    pub gaps: u64,
+    pub duplicates: u64,
+    pub late: u64,
+    pub missing: u64,
+    pub reordered: u64,
+    pub resyncs: u64,
+    pub late_fragments: u64,
+    pub absent_events: u64,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub struct EventsReport {
+    pub built: u64,
+    pub complete: u64,
+    pub incomplete: u64,
+    pub accepted: u64,
+    pub rejected: u64,
+    pub rings: u64,
+    pub hits: u64,
+    pub forced: u64,
+    pub overfull: u64,
+    pub resyncs: u64,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub struct AnswersReport {
+    pub sent: u64,
+    pub packets: u64,
+    pub no_room: u64,
+    pub unresolved: u64,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub struct RecordingReport {
+    pub written: u64,
+    pub lost: u64,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub struct Quantiles {
+    pub p50: u64,
+    pub p99: u64,
+    pub p999: u64,
+    pub p9999: u64,
+    pub max: u64,
+    pub count: u64,
+}
+
+impl From<Percentiles> for Quantiles {
+    fn from(p: Percentiles) -> Self {
+        let Percentiles { count, p50, p99, p999, p9999, max } = p;
+        Self { p50, p99, p999, p9999, max, count }
+    }
+}
+
+#[derive(Debug, Default, Serialize)]
+pub struct DeadlineReport {
+    pub budget_ns: u64,
+    /// Decisions that departed after their budget.
+    pub missed: u64,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub struct JitterReport {
+    #[serde(flatten)]
+    pub gaps: Quantiles,
+    /// Gaps longer than half the budget.
+    pub over_half_budget: u64,
+}
+
+impl JitterReport {
+    pub fn new(gaps: &LatencyHistogram, budget_ns: u64) -> Self {
+        Self {
+            gaps: gaps.percentiles().into(),
+            over_half_budget: gaps.count_above(budget_ns / 2),
+        }
+    }
+}
+
+fn percent(ratio: Option<f64>) -> String {
+    ratio.map_or("-".into(), |ratio| format!("{:.2} %", ratio * 100.0))
+}
+
+fn micros(ns: u64) -> String {
+    format!("{:.1}", ns as f64 / 1000.0)
+}
+
+impl Report {
+    /// The report for people.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = self.write_text(&mut text);
+        text
+    }
+
+    fn write_text(&self, out: &mut String) -> std::fmt::Result {
+        let seconds = self.duration_s.max(1e-9);
+        writeln!(out, "run        {:.2} s, {}", self.duration_s, self.end)?;
+        for core in &self.cores {
+            let cpu = core.cpu.map_or("any cpu".into(), |cpu| format!("cpu {cpu}"));
+            let isolated = if core.isolated { "isolated" } else { "not isolated" };
+            writeln!(out, "core       {:<9} {cpu}, {isolated}", core.role)?;
+        }
+        for port in &self.ports {
+            writeln!(
+                out,
+                "port       {}: {} frames, {} bytes received, {} frames sent",
+                port.spec, port.rx_packets, port.rx_bytes, port.tx_packets
+            )?;
+        }
+        writeln!(out, "stream     udp port     frames      bytes       gaps  missing  duplicate       late")?;
+        for s in &self.streams {
+            writeln!(
+                out,
+                "{:>6} {:>12} {:>10} {:>10} {:>10} {:>8} {:>10} {:>10}",
+                s.id, s.udp_port, s.packets, s.bytes, s.gaps, s.missing, s.duplicates, s.late
+            )?;
+        }
+        let e = &self.events;
+        writeln!(
+            out,
+            "events     {} built ({:.0}/s): {} complete, {} incomplete",
+            e.built, e.built as f64 / seconds, e.complete, e.incomplete
+        )?;
+        writeln!(out, "rings      {} in {} hits", e.rings, e.hits)?;
+        let a = &self.answers;
+        writeln!(
+            out,
+            "decisions  {} accepted, {} rejected; {} sent in {} packets, {} without room, {} without address",
+            e.accepted, e.rejected, a.sent, a.packets, a.no_room, a.unresolved
+        )?;
+        if self.recording.written + self.recording.lost > 0 {
+            let RecordingReport { written, lost } = self.recording;
+            writeln!(out, "recording  {written} events written, {lost} lost")?;
+        }
+        writeln!(out, "latency us        p50      p99    p99.9   p99.99      max")?;
+        let jitter = ("(jitter)", &self.jitter_ns.gaps);
+        let stages = self.latency_ns.iter().map(|(name, q)| (name.as_str(), q));
+        for (name, q) in stages.chain([jitter]) {
+            write!(out, "  {name:<12}")?;
+            for value in [q.p50, q.p99, q.p999, q.p9999, q.max] {
+                write!(out, " {:>8}", micros(value))?;
+            }
+            writeln!(out)?;
+        }
+        let (missed, gaps) = (self.deadline.missed, self.jitter_ns.over_half_budget);
+        writeln!(
+            out,
+            "deadline   {missed} of {} decisions after {} us; {gaps} gaps of the core above half of that",
+            a.sent, micros(self.deadline.budget_ns)
+        )?;
+        let l = &self.ledger;
+        write!(out, "ledger     {} from wire = {} delivered", l.from_wire, l.delivered)?;
+        for (cause, n) in &l.dropped {
+            write!(out, " + {n} {cause}")?;
+        }
+        writeln!(out, "{}", if l.balanced { "" } else { "  DOES NOT BALANCE" })?;
+        writeln!(out, "missing    {} frames never arrived", self.missing)?;
+        if let Some(t) = &self.truth {
+            writeln!(
+                out,
+                "truth      efficiency {} ({} of {} rings), fake rate {}; single rings: {}, {}",
+                percent(t.efficiency),
+                t.found,
+                t.findable,
+                percent(t.fake_rate),
+                percent(t.single_ring_efficiency),
+                percent(t.single_ring_fake_rate),
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,205 @@
+//! The poll loop of the trigger: receive, run the pipeline, answer; all on one core.
+
+use pollux_mempool::Burst;
+use pollux_mempool::time::{Ns, Tsc};
+use pollux_pipelines::l0::{Decision, Frame};
+use pollux_pipelines::{Batch, Moment, Pipeline};
+use pollux_pmd::lcore::StopFlag;
+use pollux_pmd::{Clock, LatencyHistogram, RxQueue, RxState, TscClock};
+
+use crate::outlet::Outlet;
+use crate::receiver::Receiver;
+use crate::replay::{self, Pending};
+
+/// Most frames that are taken from a queue at a time.
+pub const MAX_BURST: usize = 32;
+
+/// How often counters outside the process are read, and an unknown station is asked for.
+const CHORES: Ns = Ns(100_000_000);
+
+/// A receive queue of the trigger.
+pub struct Input {
+    pub rx: RxQueue,
+    /// Place of its port on the command line.
+    pub place: usize,
+    /// Its driver enters the kernel, where frames may be lost uncounted for a while.
+    pub kernel_backed: bool,
+    /// Frames of a recording that wait for their turn.
+    pub pending: Pending,
+}
+
+/// All that the loop owns.
+pub struct Trigger {
+    pub inputs: Vec<Input>,
+    pub receiver: Receiver,
+    pub pipeline: Pipeline<Frame, Decision>,
+    pub outlet: Outlet,
+    /// Frames to take from a queue at a time.
+    pub burst: usize,
+    /// All inputs are recordings: order and deadlines follow capture time.
+    pub recorded: bool,
+    /// Stop after so many decisions.
+    pub max_events: Option<u64>,
+    pub stop: StopFlag,
+    pub clock: TscClock,
+}
+
+/// Why the loop ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It was told to.
+    Stopped,
+    /// All inputs came to their end.
+    Exhausted,
+    /// It has made as many decisions as were asked for.
+    Enough,
+}
+
+/// What the loop gives back.
+pub struct Finished {
+    pub inputs: Vec<Input>,
+    pub outlet: Outlet,
+    /// The time that each stage spent on each batch.
+    pub stages: Vec<(String, LatencyHistogram)>,
+    pub end: End,
+}
+
+impl Trigger {
+    /// Polls until there is a reason to end, then brings all that is under way to its end.
+    pub fn run(mut self) -> Finished {
+        let start = self.clock.now();
+        let chores = self.clock.to_cycles(CHORES);
+        let mut next_chores = start;
+        let mut frames = Batch::with_capacity(MAX_BURST);
+        let end = loop {
+            if self.stop.is_set() {
+                break End::Stopped;
+            }
+            let now = self.outlet.jitter.tick();
+            let busy = if self.recorded {
+                self.replay(&mut frames)
+            } else {
+                self.poll(self.moment(start, now), &mut frames)
+            };
+            if !busy {
+                if self.inputs.iter().all(|input| input.rx.state() == RxState::Exhausted) {
+                    break End::Exhausted;
+                }
+                self.clock.relax();
+            }
+            if self.max_events.is_some_and(|max| self.outlet.decisions >= max) {
+                break End::Enough;
+            }
+            if now >= next_chores {
+                next_chores = Tsc(now.0 + chores);
+                self.chores();
+            }
+        };
+        self.pipeline.finish(&mut self.outlet);
+        self.outlet.flush();
+        let stages = self.pipeline.times().map(|(n, h)| (n.to_owned(), h.clone())).collect();
+        // What a recording had read ahead goes with its queue, uncounted by the pipeline.
+        for input in &mut self.inputs {
+            input.pending.abort(&mut self.receiver.tally);
+        }
+        Finished { inputs: self.inputs, outlet: self.outlet, stages, end }
+    }
+
+    fn moment(&self, start: Tsc, now: Tsc) -> Moment {
+        Moment(self.clock.to_ns(now.since(start)).0)
+    }
+
+    /// One round over live queues; whether there was anything to do.
+    #[inline]
+    fn poll(&mut self, now: Moment, frames: &mut Batch<Frame>) -> bool {
+        let mut busy = false;
+        for input in &mut self.inputs {
+            let mut burst = Burst::<MAX_BURST>::new();
+            let outlet = &mut self.outlet;
+            if input.rx.rx_up_to(&mut outlet.cache, &mut burst, self.burst) == 0 {
+                continue;
+            }
+            busy = true;
+            burst.take_all(|mbuf| {
+                let tx = outlet.tx.as_mut();
+                if let Some(frame) = self.receiver.take(mbuf, now, tx, &mut outlet.cache) {
+                    // It fits: a batch holds a burst.
+                    let _ = frames.push(frame);
+                }
+            });
+            Self::advance(&mut self.pipeline, &mut self.receiver, outlet, frames);
+        }
+        self.pipeline.tick(now, &mut self.outlet);
+        self.outlet.flush();
+        busy
+    }
+
+    /// One round over recordings: the next frames in the order of capture.
+    fn replay(&mut self, frames: &mut Batch<Frame>) -> bool {
+        let mut read = false;
+        while !frames.is_full() {
+            for input in &mut self.inputs {
+                // Frames that are no datagrams of ours yield nothing: read on.
+                while input.pending.is_empty() && input.rx.state() != RxState::Exhausted {
+                    let mut burst = Burst::<MAX_BURST>::new();
+                    let outlet = &mut self.outlet;
+                    if input.rx.rx_up_to(&mut outlet.cache, &mut burst, self.burst) == 0 {
+                        break;
+                    }
+                    read = true;
+                    burst.take_all(|mbuf| {
+                        let at = Moment(mbuf.wire_time().unwrap_or_default().0);
+                        let tx = outlet.tx.as_mut();
+                        if let Some(frame) = self.receiver.take(mbuf, at, tx, &mut outlet.cache) {
+                            input.pending.push(frame);
+                        }
+                    });
+                }
+                if input.pending.is_empty() && input.rx.state() != RxState::Exhausted {
+                    // It paces itself, or waits for buffers: its next frame may be the earliest.
+                    let busy = !frames.is_empty();
+                    Self::advance(&mut self.pipeline, &mut self.receiver, &mut self.outlet, frames);
+                    self.outlet.flush();
+                    return busy || read;
+                }
+            }
+            let Some(frame) = replay::earliest(&mut self.inputs) else { break };
+            // It fits: the batch is not full.
+            let _ = frames.push(frame);
+        }
+        let busy = !frames.is_empty();
+        Self::advance(&mut self.pipeline, &mut self.receiver, &mut self.outlet, frames);
+        self.outlet.flush();
+        busy || read
+    }
+
+    /// Takes frames through the pipeline, and their buffers back.
+    #[inline]
+    fn advance(
+        pipeline: &mut Pipeline<Frame, Decision>,
+        receiver: &mut Receiver,
+        outlet: &mut Outlet,
+        frames: &mut Batch<Frame>,
+    ) {
+        if let Some(template) = receiver.peer.as_mut().and_then(|peer| peer.newly_found()) {
+            outlet.answer.set_peer(template);
+        }
+        if frames.is_empty() {
+            return;
+        }
+        pipeline.process(frames, outlet);
+        for frame in frames.drain() {
+            outlet.cache.free(frame.mbuf);
+        }
+    }
+
+    #[cold]
+    fn chores(&mut self) {
+        for input in self.inputs.iter_mut().filter(|input| input.kernel_backed) {
+            input.rx.sync_counters();
+        }
+        if let Some(tx) = &mut self.outlet.tx {
+            self.receiver.ask_for_peer(tx, &mut self.outlet.cache);
+        }
+    }
+}
