@@ -1,5 +1,7 @@
 //! The drivers, one module each.
 
+pub mod af_packet;
+mod chain;
 pub mod loopback;
 pub mod null;
 pub mod pcap;
@@ -11,4 +13,5 @@ pub(crate) fn register(registry: &mut Registry) {
     registry.register("loopback", loopback::USAGE, loopback::open);
     registry.register("null", null::USAGE, null::open);
     registry.register("pcap", pcap::USAGE, pcap::open);
+    registry.register("af_packet", af_packet::USAGE, af_packet::open);
 }

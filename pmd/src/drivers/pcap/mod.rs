@@ -33,6 +33,7 @@ use self::rx::{Pace, Rx};
 use self::tx::Tx;
 use crate::clock::TscClock;
 use crate::driver::{Capabilities, Driver, Queues};
+use crate::drivers::chain::MAX_SEGMENTS;
 use crate::port::{PortConfig, PortError, RxState};
 use crate::spec::{PortSpec, SpecError};
 
@@ -42,9 +43,6 @@ pub(crate) const USAGE: &str =
 
 /// Queues that a file can be shared out to; each reads the whole file.
 const MAX_QUEUES: u16 = 16;
-
-/// Longest chain of buffers that a frame may have.
-const MAX_SEGMENTS: usize = 1024;
 
 /// What went wrong in a queue, for `stop` to tell; the first report stays.
 #[derive(Clone, Default)]

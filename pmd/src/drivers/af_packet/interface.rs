@@ -1,0 +1,249 @@
+//! What the kernel knows of a network interface: netdevice(7).
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+use crate::net::MacAddr;
+
+/// linux/sockios.h
+const SIOCGHWTSTAMP: libc::Ioctl = 0x89b1;
+
+/// An Ethernet-like interface, as it was when the port was opened.
+#[derive(Clone, Debug)]
+pub(super) struct Interface {
+    pub(super) name: String,
+    pub(super) index: i32,
+    /// Longest payload of a frame, in bytes.
+    pub(super) mtu: usize,
+    pub(super) mac: MacAddr,
+}
+
+/// Why an interface cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum InterfaceError {
+    #[error("no network interface `{name}`; there are: {known}")]
+    Missing { name: String, known: String },
+    #[error(
+        "interface `{0}` carries no Ethernet frames (hardware type {1}, see if_arp.h); \
+             use an Ethernet, veth, bridge, tap or loopback interface"
+    )]
+    NotEthernet(String, u16),
+    #[error("interface `{name}` cannot be asked: {source}")]
+    System { name: String, source: io::Error },
+}
+
+/// A socket to ask the kernel about interfaces; it needs no privilege.
+pub(super) struct Control(OwnedFd);
+
+impl Control {
+    pub(super) fn new() -> io::Result<Self> {
+        let (family, flags) = (AddressFamily::INET, SocketFlags::CLOEXEC);
+        Ok(Self(socket_with(family, SocketType::DGRAM, flags, None)?))
+    }
+
+    fn ask(&self, request: libc::Ioctl, ifreq: &mut libc::ifreq) -> io::Result<()> {
+        // SAFETY: all requests made here read and write one `ifreq`, which is borrowed
+        // exclusively for the call, and at most a configuration that the caller has put in it and
+        // keeps until then.
+        let result = unsafe { libc::ioctl(self.0.as_raw_fd(), request, std::ptr::from_mut(ifreq)) };
+        if result == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::last_os_error())
+        }
+    }
+
+    /// Switches the receive stamps of the NIC on, for all frames (the kernel's
+    /// Documentation/networking/timestamping.rst, section 3.1), and leaves those of sent frames
+    /// as they are: a time daemon may be using them. Needs CAP_NET_ADMIN.
+    pub(super) fn enable_hardware_stamps(&self, name: &str) -> io::Result<()> {
+        let all = libc::HWTSTAMP_FILTER_ALL as libc::c_int;
+        let mut config = libc::hwtstamp_config {
+            flags: 0,
+            tx_type: libc::HWTSTAMP_TX_OFF as libc::c_int,
+            rx_filter: libc::HWTSTAMP_FILTER_NONE as libc::c_int,
+        };
+        let mut ifreq = request(name).ok_or(io::ErrorKind::InvalidInput)?;
+        // The kernel reads and writes `config` in both requests; it lives to the end.
+        ifreq.ifr_ifru.ifru_data = (&raw mut config).cast();
+        // A driver that cannot tell may still be able to set.
+        let _ = self.ask(SIOCGHWTSTAMP, &mut ifreq);
+        if config.rx_filter == all {
+            return Ok(());
+        }
+        config.rx_filter = all;
+        ifreq.ifr_ifru.ifru_data = (&raw mut config).cast();
+        self.ask(libc::SIOCSHWTSTAMP as libc::Ioctl, &mut ifreq)?;
+        if config.rx_filter == all {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+    }
+}
+
+/// A request about an interface by name; `None` if no interface can have that name.
+fn request(name: &str) -> Option<libc::ifreq> {
+    // SAFETY: an `ifreq` of zeros is valid: an empty name and a union of plain integers.
+    let mut ifreq: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The last byte stays zero.
+    if name.is_empty() || name.len() >= ifreq.ifr_name.len() || name.contains('\0') {
+        return None;
+    }
+    for (to, &from) in ifreq.ifr_name.iter_mut().zip(name.as_bytes()) {
+        *to = from as libc::c_char;
+    }
+    Some(ifreq)
+}
+
+impl Interface {
+    pub(super) fn find(control: &Control, name: &str) -> Result<Self, InterfaceError> {
+        let missing = || InterfaceError::Missing {
+            name: name.into(),
+            known: known(),
+        };
+        let system = |source: io::Error| match source.raw_os_error() {
+            Some(libc::ENODEV) => missing(),
+            _ => InterfaceError::System {
+                name: name.into(),
+                source,
+            },
+        };
+        let mut ifreq = request(name).ok_or_else(missing)?;
+        control
+            .ask(libc::SIOCGIFINDEX as libc::Ioctl, &mut ifreq)
+            .map_err(system)?;
+        // SAFETY: SIOCGIFINDEX succeeded, so it wrote this field.
+        let index = unsafe { ifreq.ifr_ifru.ifru_ifindex };
+        control
+            .ask(libc::SIOCGIFMTU as libc::Ioctl, &mut ifreq)
+            .map_err(system)?;
+        // SAFETY: SIOCGIFMTU succeeded, so it wrote this field.
+        let mtu = unsafe { ifreq.ifr_ifru.ifru_mtu };
+        control
+            .ask(libc::SIOCGIFHWADDR as libc::Ioctl, &mut ifreq)
+            .map_err(system)?;
+        // SAFETY: SIOCGIFHWADDR succeeded, so it wrote this field.
+        let hardware = unsafe { ifreq.ifr_ifru.ifru_hwaddr };
+        if !matches!(
+            hardware.sa_family,
+            libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK
+        ) {
+            return Err(InterfaceError::NotEthernet(name.into(), hardware.sa_family));
+        }
+        let mac = std::array::from_fn(|i| hardware.sa_data[i] as u8);
+        let mtu = usize::try_from(mtu).unwrap_or_default();
+        Ok(Self {
+            name: name.into(),
+            index,
+            mtu,
+            mac: MacAddr(mac),
+        })
+    }
+}
+
+/// The names of all interfaces, for messages.
+fn known() -> String {
+    let mut names = Vec::new();
+    // SAFETY: no arguments; the result is checked and freed below.
+    let list = unsafe { libc::if_nameindex() };
+    if !list.is_null() {
+        let mut at = list;
+        // SAFETY: the array ends with an entry whose name is null (if_nameindex(3)).
+        while let Some(name) = unsafe { (*at).if_name.as_ref() } {
+            // SAFETY: each name is a string with a terminating zero.
+            let name = unsafe { CStr::from_ptr(name) };
+            names.push(name.to_string_lossy().into_owned());
+            // SAFETY: this was not the last entry.
+            at = unsafe { at.add(1) };
+        }
+        // SAFETY: `list` came from if_nameindex and is freed once.
+        unsafe { libc::if_freenameindex(list) };
+    }
+    names.join(", ")
+}
+
+/// The link of an interface, watched by all queues of a port.
+pub(super) struct Link {
+    control: Control,
+    interface: Interface,
+    up: AtomicBool,
+}
+
+impl Link {
+    pub(super) fn new(control: Control, interface: Interface) -> Self {
+        let link = Self {
+            control,
+            interface,
+            up: AtomicBool::new(true),
+        };
+        link.watch();
+        link
+    }
+
+    /// Whether the interface is switched on and has a carrier. It is found by its index, so one
+    /// that was renamed is still the same, and a new one of the same name is not.
+    pub(super) fn is_up(&self) -> bool {
+        // SAFETY: an `ifreq` of zeros is valid: an empty name and a union of plain integers.
+        let mut ifreq: libc::ifreq = unsafe { std::mem::zeroed() };
+        ifreq.ifr_ifru.ifru_ifindex = self.interface.index;
+        let asked = self
+            .control
+            .ask(libc::SIOCGIFNAME as libc::Ioctl, &mut ifreq)
+            .and_then(|()| {
+                self.control
+                    .ask(libc::SIOCGIFFLAGS as libc::Ioctl, &mut ifreq)
+            });
+        if asked.is_err() {
+            return false;
+        }
+        // SAFETY: SIOCGIFFLAGS succeeded, so it wrote this field.
+        let flags = i32::from(unsafe { ifreq.ifr_ifru.ifru_flags });
+        let wanted = libc::IFF_UP | libc::IFF_RUNNING;
+        flags & wanted == wanted
+    }
+
+    /// See [`Control::enable_hardware_stamps`].
+    pub(super) fn enable_hardware_stamps(&self) -> io::Result<()> {
+        self.control.enable_hardware_stamps(&self.interface.name)
+    }
+
+    /// As `is_up`, and tells the log of a change, once for all queues.
+    pub(super) fn watch(&self) -> bool {
+        let up = self.is_up();
+        if self.up.swap(up, Ordering::Relaxed) != up {
+            let name = &self.interface.name;
+            if up {
+                tracing::warn!("{name}: the link is up again");
+            } else {
+                tracing::warn!(
+                    "{name}: the link is down; receiving goes on when it is up again \
+                     (ip link set {name} up)"
+                );
+            }
+        }
+        up
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn loopback_is_there_and_others_are_named() {
+        let control = Control::new().unwrap();
+        let lo = Interface::find(&control, "lo").unwrap();
+        assert_eq!((lo.index, lo.mac), (1, MacAddr::ZERO));
+        for name in ["", "no-such-if", "a-name-that-is-far-too-long", "l\0o"] {
+            let error = Interface::find(&control, name).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("no network interface `{name}`; there are: ")));
+            assert!(error.contains("lo"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The receive side: frames are copied out of the kernel's ring into buffers.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use libc::tpacket2_hdr;
+use pollux_mempool::time::{Ns, Tsc, WireTime};
+use pollux_mempool::{BurstMut, Mbuf, MbufFlags, PoolCache};
+
+use super::interface::Link;
+use super::ring::Ring;
+use super::socket::Socket;
+use crate::clock::{Clock, TscClock};
+use crate::driver::{Origin, RxDriver};
+use crate::drivers::chain::alloc_frame;
+use crate::ledger::{Cause, Tally};
+use crate::port::RxState;
+
+/// How often an idle queue looks after its link.
+const WATCH: Ns = Ns(10_000_000);
+
+/// Destination and source address: a VLAN tag goes behind them (IEEE 802.1Q section 9.3).
+const ADDRESSES: usize = 12;
+const TAG: usize = 4;
+
+pub(super) struct Rx {
+    pub(super) ring: Ring,
+    pub(super) socket: Socket,
+    /// The slot that the kernel fills next.
+    pub(super) next: usize,
+    /// Frames that do not fit one buffer are put together here.
+    pub(super) scratch: Box<[u8]>,
+    /// Only stamps of the NIC are passed on; else those of the kernel.
+    pub(super) hardware_stamps: bool,
+    pub(super) link: Arc<Link>,
+    pub(super) state: RxState,
+    pub(super) clock: TscClock,
+    pub(super) watch_at: Tsc,
+}
+
+impl RxDriver for Rx {
+    fn rx(
+        &mut self,
+        cache: &mut PoolCache,
+        out: &mut BurstMut<'_>,
+        origin: &mut Origin,
+        tally: &mut Tally,
+    ) -> usize {
+        let before = out.len();
+        let now = self.clock.now();
+        let (mut frames, mut bytes) = (0, 0);
+        // One round of the ring at most: a flood of frames that are dropped ends as well.
+        for _ in 0..self.ring.slots() {
+            if out.free() == 0 {
+                break;
+            }
+            let slot = self.next;
+            // Acquire pairs with the kernel's write barrier and status store (tpacket_rcv,
+            // __packet_set_status): the frame was written before.
+            let status = self.ring.status(slot).load(Ordering::Acquire);
+            if status & libc::TP_STATUS_USER == 0 {
+                break;
+            }
+            let header = self.ring.header(slot);
+            let received = self.take(cache, slot, status, &header);
+            // Release: the copy is done before the kernel, which reads the status and then writes
+            // the slot (packet_current_rx_frame), has it back.
+            self.ring
+                .status(slot)
+                .store(libc::TP_STATUS_KERNEL, Ordering::Release);
+            self.next = self.ring.after(slot);
+            frames += 1;
+            bytes += u64::from(header.tp_len);
+            match received {
+                Ok(mut mbuf) => {
+                    origin.stamp(&mut mbuf, now);
+                    // It fits: there was room when the round began.
+                    drop(out.push(mbuf));
+                }
+                Err(cause) => tally.count_dropped(cause, 1),
+            }
+        }
+        if frames == 0 {
+            self.idle(now);
+            return 0;
+        }
+        tally.count_from_wire(frames, bytes);
+        out.len() - before
+    }
+
+    fn state(&self) -> RxState {
+        self.state
+    }
+
+    fn sync_counters(&mut self, tally: &mut Tally) {
+        let drops = self.socket.take_drops();
+        tally.count_from_wire(drops, 0);
+        tally.count_dropped(Cause::KernelDrop, drops);
+    }
+
+    fn finish(&mut self, tally: &mut Tally) {
+        // Another core may be copying a frame into the ring at this moment.
+        if self.socket.shut().is_ok() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        for _ in 0..self.ring.slots() {
+            // Acquire as in `rx`.
+            let status = self.ring.status(self.next).load(Ordering::Acquire);
+            if status & libc::TP_STATUS_USER == 0 {
+                break;
+            }
+            tally.count_from_wire(1, u64::from(self.ring.header(self.next).tp_len));
+            tally.count_dropped(Cause::Aborted, 1);
+            self.ring
+                .status(self.next)
+                .store(libc::TP_STATUS_KERNEL, Ordering::Release);
+            self.next = self.ring.after(self.next);
+        }
+        self.sync_counters(tally);
+    }
+}
+
+impl Rx {
+    /// Copies the frame out of a slot.
+    #[inline]
+    fn take(
+        &mut self,
+        cache: &mut PoolCache,
+        slot: usize,
+        status: u32,
+        header: &tpacket2_hdr,
+    ) -> Result<Mbuf, Cause> {
+        let start = usize::from(header.tp_mac);
+        let len = header.tp_len as usize;
+        // The slot was too short and the kernel cut the frame off.
+        if header.tp_snaplen < header.tp_len {
+            return Err(Cause::Oversize);
+        }
+        // The kernel, or the NIC, takes the outer tag out; it goes back to where it was.
+        let mut mbuf = if status & libc::TP_STATUS_VLAN_VALID != 0 {
+            let tpid = match status & libc::TP_STATUS_VLAN_TPID_VALID {
+                0 => libc::ETH_P_8021Q as u16,
+                _ => header.tp_vlan_tpid,
+            };
+            let tag = u32::from(tpid) << 16 | u32::from(header.tp_vlan_tci);
+            self.take_tagged(cache, slot, start, len, tag.to_be_bytes())?
+        } else if len <= cache.pool().data_room() {
+            let mut mbuf = cache.alloc().ok_or(Cause::NoMbuf)?;
+            // A fresh buffer has its data room, and the frame is no longer.
+            let to = mbuf.append(len).ok_or(Cause::Oversize)?;
+            if !self.ring.copy_out(slot, start, to) {
+                cache.free(mbuf);
+                return Err(Cause::DeviceError);
+            }
+            mbuf
+        } else {
+            let to = self.scratch.get_mut(..len).ok_or(Cause::DeviceError)?;
+            if !self.ring.copy_out(slot, start, to) {
+                return Err(Cause::DeviceError);
+            }
+            alloc_frame(cache, to)?
+        };
+        if !self.hardware_stamps || status & libc::TP_STATUS_TS_RAW_HARDWARE != 0 {
+            let ns = u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec);
+            mbuf.set_wire_time(WireTime(ns));
+        }
+        // Not filled in yet by a local sender, or verified already.
+        if status & (libc::TP_STATUS_CSUMNOTREADY | libc::TP_STATUS_CSUM_VALID) != 0 {
+            mbuf.add_flags(MbufFlags::CHECKSUM_TRUSTED);
+        }
+        Ok(mbuf)
+    }
+
+    /// As `take`, with a VLAN tag put in.
+    fn take_tagged(
+        &mut self,
+        cache: &mut PoolCache,
+        slot: usize,
+        start: usize,
+        len: usize,
+        tag: [u8; TAG],
+    ) -> Result<Mbuf, Cause> {
+        let frame = self
+            .scratch
+            .get_mut(..len + TAG)
+            .ok_or(Cause::DeviceError)?;
+        let (addresses, rest) = frame
+            .split_at_mut_checked(ADDRESSES)
+            .ok_or(Cause::Malformed)?;
+        let (to, rest) = rest.split_at_mut_checked(TAG).ok_or(Cause::Malformed)?;
+        to.copy_from_slice(&tag);
+        let copied = self.ring.copy_out(slot, start, addresses)
+            && self.ring.copy_out(slot, start + ADDRESSES, rest);
+        if !copied {
+            return Err(Cause::DeviceError);
+        }
+        alloc_frame(cache, frame)
+    }
+
+    #[inline]
+    fn idle(&mut self, now: Tsc) {
+        if now >= self.watch_at {
+            self.watch_link(now);
+        }
+    }
+
+    #[cold]
+    fn watch_link(&mut self, now: Tsc) {
+        self.watch_at = Tsc(now.0.wrapping_add(self.clock.to_cycles(WATCH)));
+        self.state = if self.link.watch() {
+            RxState::Live
+        } else {
+            RxState::Down
+        };
+    }
+}

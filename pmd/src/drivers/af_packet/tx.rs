@@ -1,0 +1,230 @@
+//! The transmit side: frames are copied into a ring that the kernel sends from.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use pollux_mempool::time::{Ns, Tsc};
+use pollux_mempool::{BurstMut, Mbuf, PoolCache};
+
+use super::interface::Link;
+use super::ring::{Ring, TX_DATA};
+use super::socket::Socket;
+use crate::clock::{Clock, TscClock};
+use crate::driver::TxDriver;
+use crate::ledger::Sent;
+
+/// How long sending is not tried again after the interface has refused it.
+const PAUSE: Ns = Ns(10_000_000);
+
+/// How long the end waits for frames that are on their way.
+const LINGER: Ns = Ns(100_000_000);
+
+/// The states of a slot; the other bits of its status are about stamps.
+const STATUS: u32 =
+    libc::TP_STATUS_SEND_REQUEST | libc::TP_STATUS_SENDING | libc::TP_STATUS_WRONG_FORMAT;
+
+/// Bytes of an Ethernet header.
+const ETHERNET: usize = 14;
+
+pub(super) struct Tx {
+    ring: Ring,
+    socket: Socket,
+    mtu: usize,
+    /// Length of the frame in each slot; the kernel cannot change it here.
+    lens: Box<[u32]>,
+    /// The slot to fill next.
+    head: usize,
+    /// The oldest slot that the kernel has not given back.
+    tail: usize,
+    in_flight: usize,
+    link: Arc<Link>,
+    clock: TscClock,
+    /// When the kernel may be asked again; none: at once.
+    paused_until: Option<Tsc>,
+}
+
+impl Tx {
+    pub(super) fn new(ring: Ring, socket: Socket, mtu: usize, link: Arc<Link>) -> Self {
+        let lens = vec![0; ring.slots()].into();
+        let clock = TscClock::get();
+        Self {
+            ring,
+            socket,
+            mtu,
+            lens,
+            head: 0,
+            tail: 0,
+            in_flight: 0,
+            link,
+            clock,
+            paused_until: None,
+        }
+    }
+
+    /// Takes back the slots whose frames the kernel is done with; tells whether one was refused.
+    fn reap(&mut self, sent: &mut Sent) -> bool {
+        let (mut frames, mut bytes, mut refused) = (0, 0, 0);
+        while self.in_flight > 0 {
+            // Acquire pairs with the kernel's status store when it gives the slot back
+            // (tpacket_destruct_skb): it does not read the slot any more.
+            match self.ring.status(self.tail).load(Ordering::Acquire) & STATUS {
+                libc::TP_STATUS_AVAILABLE => {
+                    frames += 1;
+                    bytes += u64::from(self.lens[self.tail]);
+                    self.tail = self.ring.after(self.tail);
+                    self.in_flight -= 1;
+                }
+                libc::TP_STATUS_WRONG_FORMAT => {
+                    self.withdraw();
+                    refused += 1;
+                }
+                _ => break,
+            }
+        }
+        sent.count(frames, bytes);
+        sent.count_errors(refused);
+        refused > 0
+    }
+
+    /// Takes the oldest frame out again, which the kernel has refused (the MTU was lowered). The
+    /// kernel stays at that slot until it holds a frame to be sent (tpacket_snd), so the frames
+    /// behind it, none of which it has looked at, move up.
+    #[cold]
+    fn withdraw(&mut self) {
+        let mut slot = self.tail;
+        for _ in 1..self.in_flight {
+            let next = self.ring.after(slot);
+            self.ring.copy_slot(next, slot);
+            self.lens[slot] = self.lens[next];
+            // Release: the frame is there before the kernel may send it.
+            self.ring
+                .status(slot)
+                .store(libc::TP_STATUS_SEND_REQUEST, Ordering::Release);
+            slot = next;
+        }
+        self.ring
+            .status(slot)
+            .store(libc::TP_STATUS_AVAILABLE, Ordering::Release);
+        self.head = slot;
+        self.in_flight -= 1;
+    }
+
+    /// Whether the link carries a frame of that length. The kernel allows for one tag of IEEE
+    /// 802.1Q, and for that kind only (packet_extra_vlan_len_allowed).
+    fn is_sendable(&self, mbuf: &Mbuf) -> bool {
+        let mut ethertype = [0; 2];
+        mbuf.copy_to(ETHERNET - 2, &mut ethertype);
+        let tag = if ethertype == [0x81, 0x00] { 4 } else { 0 };
+        (ETHERNET..=ETHERNET + tag + self.mtu).contains(&mbuf.total_len())
+    }
+
+    /// Puts a frame into a slot that is free; `false` if it does not fit.
+    fn fill(&mut self, mbuf: &Mbuf) -> bool {
+        let mut at = TX_DATA;
+        for segment in mbuf.segments() {
+            if !self.ring.copy_in(self.head, at, segment) {
+                return false;
+            }
+            at += segment.len();
+        }
+        let len = mbuf.total_len() as u32;
+        self.ring.set_len(self.head, len);
+        self.lens[self.head] = len;
+        // Release: the frame is there before the kernel may send it.
+        self.ring
+            .status(self.head)
+            .store(libc::TP_STATUS_SEND_REQUEST, Ordering::Release);
+        self.head = self.ring.after(self.head);
+        self.in_flight += 1;
+        true
+    }
+
+    /// Has the kernel send what is in the ring; a refused frame stops it, so it is told again.
+    fn send(&mut self, sent: &mut Sent) {
+        self.kick();
+        while self.reap(sent) {
+            self.kick();
+        }
+    }
+
+    /// Has the kernel send what it has not looked at yet: it works in order, so the newest frame
+    /// tells.
+    fn kick(&mut self) {
+        let newest = self.head.checked_sub(1).unwrap_or(self.ring.slots() - 1);
+        // Relaxed: only a hint; `reap` synchronises.
+        let status = self.ring.status(newest).load(Ordering::Relaxed);
+        if self.in_flight == 0 || status != libc::TP_STATUS_SEND_REQUEST {
+            return;
+        }
+        if let Some(until) = self.paused_until {
+            if self.clock.now() < until {
+                return;
+            }
+            self.paused_until = None;
+        }
+        if let Err(error) = self.socket.kick() {
+            match error.raw_os_error() {
+                // The queue of the interface or of the socket is full, and the rest goes with the
+                // next call; or the kernel has refused a frame, which `reap` finds.
+                Some(
+                    libc::ENOBUFS
+                    | libc::EAGAIN
+                    | libc::EINTR
+                    | libc::ENOMEM
+                    | libc::EMSGSIZE
+                    | libc::EINVAL,
+                ) => {}
+                // The interface is down or gone. The frames stay in the ring until it is back.
+                _ => self.pause(),
+            }
+        }
+    }
+
+    #[cold]
+    fn pause(&mut self) {
+        self.link.watch();
+        let pause = self.clock.to_cycles(PAUSE);
+        self.paused_until = Some(Tsc(self.clock.now().0.wrapping_add(pause)));
+    }
+}
+
+impl TxDriver for Tx {
+    /// Also an empty burst has its use: frames that the kernel had no room for go out.
+    fn tx(&mut self, cache: &mut PoolCache, burst: &mut BurstMut<'_>, sent: &mut Sent) -> usize {
+        self.reap(sent);
+        let (mut taken, mut refused) = (0, 0);
+        for mbuf in burst.as_slice() {
+            if self.in_flight == self.ring.slots() {
+                break;
+            }
+            if !self.is_sendable(mbuf) || !self.fill(mbuf) {
+                refused += 1;
+            }
+            taken += 1;
+        }
+        sent.count_errors(refused);
+        cache.free_front(burst, taken);
+        self.send(sent);
+        taken
+    }
+
+    fn finish(&mut self, sent: &mut Sent) {
+        let end = self
+            .clock
+            .now()
+            .0
+            .wrapping_add(self.clock.to_cycles(LINGER));
+        self.paused_until = None;
+        loop {
+            self.send(sent);
+            let hopeless = self.paused_until.is_some() && !self.link.is_up();
+            if self.in_flight == 0 || hopeless || self.clock.now() >= Tsc(end) {
+                break;
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        // Nobody will say what became of them.
+        sent.count_errors(self.in_flight as u64);
+    }
+}

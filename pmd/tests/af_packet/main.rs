@@ -1,0 +1,11 @@
+//! Network interfaces through AF_PACKET, on veth pairs in network namespaces of their own,
+//! against the kernel's own UDP.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![cfg(target_os = "linux")]
+
+mod faults;
+mod link;
+mod net;
+mod support;
+mod traffic;

@@ -1,0 +1,175 @@
+//! What is sent arrives, byte for byte and once.
+
+use std::collections::BTreeMap;
+use std::net::UdpSocket;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::net::Net;
+use crate::support::{Port, assert_udp, payload, udp_frame};
+
+fn unix_ns() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_nanos() as u64
+}
+
+fn both_ways(mtu: u32, frame_lens: &[usize]) {
+    let Some(net) = Net::new(mtu) else { return };
+    let mut port = Port::open(&net, "af_packet:va");
+    let peer = net.peer(7000);
+    let before = unix_ns();
+    for (i, &len) in frame_lens.iter().enumerate() {
+        let data = payload(len - 42, i as u8);
+        assert_eq!(peer.send(&data).unwrap(), data.len());
+        let frames = port.receive(1);
+        assert_eq!(frames.len(), 1, "{len} B");
+        assert_udp(&frames[0].bytes, 7000, &data);
+        assert!(frames[0].trusted, "the kernel left the checksum to a NIC");
+        let stamp = frames[0].wire_ns.unwrap();
+        assert!((before..=unix_ns()).contains(&stamp), "{before} {stamp}");
+
+        assert_eq!(port.send(&[udp_frame(7000, &data)]), 1);
+        let mut got = vec![0; 65_536];
+        let n = peer.recv(&mut got).unwrap();
+        assert_eq!(got[..n], data, "{len} B");
+    }
+    let n = frame_lens.len() as u64;
+    assert_eq!(port.sent(), (n, 0));
+    let balance = port.stop();
+    assert_eq!((balance.from_wire, balance.delivered), (n, n));
+    assert_eq!(balance.bytes, frame_lens.iter().sum::<usize>() as u64);
+}
+
+#[test]
+fn standard_frames_cross_both_ways() {
+    both_ways(
+        1500,
+        &[
+            42, 43, 59, 60, 61, 64, 128, 511, 512, 1000, 1500, 1513, 1514,
+        ],
+    );
+}
+
+#[test]
+fn jumbo_frames_cross_both_ways_in_chains() {
+    both_ways(
+        9000,
+        &[60, 1514, 2048, 2049, 4096, 4097, 6144, 6145, 9013, 9014],
+    );
+}
+
+#[test]
+fn rings_wrap_without_loss() {
+    let Some(net) = Net::new(1500) else { return };
+    let mut port = Port::open(&net, "af_packet:va,qdisc=off");
+    let peer = net.peer(7000);
+    for round in 0..40_u32 {
+        for i in 0..50_u32 {
+            peer.send(&(round * 50 + i).to_be_bytes()).unwrap();
+        }
+        let frames = port.receive(50);
+        assert_eq!(frames.len(), 50);
+        let frames: Vec<_> = frames
+            .iter()
+            .map(|frame| udp_frame(7000, &frame.bytes[42..46]))
+            .collect();
+        assert_eq!(port.send(&frames), 50);
+        for i in 0..50_u32 {
+            let mut got = [0; 100];
+            assert_eq!(peer.recv(&mut got).unwrap(), 4);
+            assert_eq!(got[..4], (round * 50 + i).to_be_bytes());
+        }
+    }
+    assert_eq!(port.sent(), (2000, 0));
+    assert_eq!(port.stop().delivered, 2000);
+}
+
+#[test]
+fn queues_share_flows_out() {
+    let Some(net) = Net::new(1500) else { return };
+    let mut port = Port::try_open(&net, &net.a, "af_packet:va", 2, 1024).unwrap();
+    let mut queues: BTreeMap<Vec<u8>, u16> = BTreeMap::new();
+    let mut per_queue = [0, 0];
+    for flow in 0..40_u16 {
+        let peer = net.peer(7000 + flow);
+        for _ in 0..10 {
+            peer.send(&[flow as u8; 30]).unwrap();
+        }
+        let frames = port.receive(10);
+        assert_eq!(frames.len(), 10, "each frame once");
+        for frame in frames {
+            per_queue[usize::from(frame.queue)] += 1;
+            let first = *queues
+                .entry(frame.bytes[34..36].to_vec())
+                .or_insert(frame.queue);
+            assert_eq!(first, frame.queue, "a flow stays together");
+        }
+    }
+    assert!(per_queue[0] > 0 && per_queue[1] > 0, "{per_queue:?}");
+    assert_eq!(per_queue[0] + per_queue[1], 400);
+    assert_eq!(port.stop().from_wire, 400);
+    for mode in ["cpu", "queue"] {
+        let spec = format!("af_packet:va,fanout={mode}");
+        let mut port = Port::try_open(&net, &net.a, &spec, 2, 1024).unwrap();
+        net.peer(7000).send(b"x").unwrap();
+        assert_eq!(port.receive(1).len(), 1);
+    }
+}
+
+#[test]
+fn a_vlan_tag_is_where_it_was() {
+    let Some(net) = Net::new(1500) else { return };
+    let mut near = Port::open(&net, "af_packet:va");
+    let mut far = Port::try_open(&net, &net.b, "af_packet:vb,promisc=on", 1, 64).unwrap();
+    let tagged = |tags: &[u8], len| {
+        let plain = udp_frame(7000, &payload(len, 3));
+        [&plain[..12], tags, &plain[12..]].concat()
+    };
+    // a customer tag around a full MTU, a service tag, both, none
+    let frames = vec![
+        tagged(&[0x81, 0x00, 0xe0, 0x05], 1472),
+        tagged(&[0x88, 0xa8, 0x0f, 0xff], 1468),
+        tagged(&[0x88, 0xa8, 0x00, 0x07, 0x81, 0x00, 0x00, 0x09], 20),
+        tagged(&[], 1472),
+    ];
+    assert_eq!(near.send(&frames), 4);
+    let got: Vec<_> = far
+        .receive(4)
+        .into_iter()
+        .map(|frame| frame.bytes)
+        .collect();
+    assert!(
+        got == frames,
+        "{:?}",
+        got.iter().map(|frame| &frame[..30]).collect::<Vec<_>>()
+    );
+    assert_eq!(near.sent(), (4, 0));
+    assert_eq!(far.stop().delivered, 4);
+}
+
+#[test]
+fn frames_on_loopback_are_seen_once() {
+    let Some(net) = Net::new(1500) else { return };
+    let mut port = Port::open(&net, "af_packet:lo,ring=4");
+    let socket = net.within(&net.a, || UdpSocket::bind("127.0.0.1:0").unwrap());
+    let to = socket.local_addr().unwrap();
+    for _ in 0..3 {
+        socket.send_to(&payload(60_000, 1), to).unwrap();
+    }
+    let frames = port.receive(3);
+    assert_eq!(
+        frames
+            .iter()
+            .map(|frame| frame.bytes.len())
+            .collect::<Vec<_>>(),
+        [60_042; 3]
+    );
+    assert!(
+        frames
+            .iter()
+            .all(|frame| frame.bytes[42..] == payload(60_000, 1))
+    );
+    let balance = port.stop();
+    assert_eq!((balance.from_wire, balance.delivered), (3, 3));
+}
