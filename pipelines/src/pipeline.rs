@@ -38,7 +38,10 @@ struct Kind {
 
 impl Kind {
     fn of<T: 'static>() -> Self {
-        Self { id: TypeId::of::<T>(), name: type_name::<T>() }
+        Self {
+            id: TypeId::of::<T>(),
+            name: type_name::<T>(),
+        }
     }
 }
 
@@ -98,7 +101,10 @@ impl DynStage {
             clock: TscClock::get(),
             times: LatencyHistogram::new(),
         };
-        Self { name: name.into(), node: Box::new(node) }
+        Self {
+            name: name.into(),
+            node: Box::new(node),
+        }
     }
 
     /// The name in the configuration and in reports.
@@ -167,7 +173,12 @@ where
 
     fn run(&mut self, call: Call<'_>, rest: &mut [DynStage], exit: &mut dyn Exit) -> u64 {
         let start = self.clock.now();
-        let mut link = Link { made: &mut self.made, rest, exit, below: 0 };
+        let mut link = Link {
+            made: &mut self.made,
+            rest,
+            exit,
+            below: 0,
+        };
         let mut processed = false;
         let mut onward = None;
         match call {
@@ -224,20 +235,34 @@ impl<In: 'static, Out: 'static> Pipeline<In, Out> {
             let takes = stage.node.takes();
             if takes.id != made.id {
                 let (takes, makes) = (takes.name, made.name);
-                return Err(PipelineError::Mismatch { stage: stage.name.clone(), takes, makes });
+                return Err(PipelineError::Mismatch {
+                    stage: stage.name.clone(),
+                    takes,
+                    makes,
+                });
             }
             made = stage.node.makes();
         }
         let end = Kind::of::<Out>();
         if end.id != made.id {
             let (takes, makes) = (end.name, made.name);
-            return Err(PipelineError::Mismatch { stage: "(end)".into(), takes, makes });
+            return Err(PipelineError::Mismatch {
+                stage: "(end)".into(),
+                takes,
+                makes,
+            });
         }
-        Ok(Self { stages, types: std::marker::PhantomData })
+        Ok(Self {
+            stages,
+            types: std::marker::PhantomData,
+        })
     }
 
     fn run(&mut self, call: Call<'_>, out: &mut impl Sink<Out>) {
-        let mut exit = To { sink: out, items: std::marker::PhantomData };
+        let mut exit = To {
+            sink: out,
+            items: std::marker::PhantomData,
+        };
         if let Some((first, rest)) = self.stages.split_first_mut() {
             first.node.run(call, rest, &mut exit);
         }
@@ -261,7 +286,9 @@ impl<In: 'static, Out: 'static> Pipeline<In, Out> {
 
     /// Each stage's name, and the time that it spent on each batch, in nanoseconds.
     pub fn times(&self) -> impl Iterator<Item = (&str, &LatencyHistogram)> {
-        self.stages.iter().map(|stage| (stage.name.as_str(), stage.node.times()))
+        self.stages
+            .iter()
+            .map(|stage| (stage.name.as_str(), stage.node.times()))
     }
 }
 
@@ -277,7 +304,9 @@ mod tests {
         type Out = char;
 
         fn process(&mut self, batch: &mut Batch<u32>, out: &mut impl Sink<char>) {
-            batch.drain().for_each(|n| n.to_string().chars().for_each(|c| out.push(c)));
+            batch
+                .drain()
+                .for_each(|n| n.to_string().chars().for_each(|c| out.push(c)));
         }
 
         fn tick(&mut self, now: Moment, out: &mut impl Sink<char>) {
@@ -315,17 +344,28 @@ mod tests {
         pipeline.tick(Moment(0), &mut out);
         pipeline.finish(&mut out);
         assert_eq!(out.iter().collect::<String>(), ".191");
-        let names: Vec<_> = pipeline.times().map(|(n, t)| (n, t.percentiles().count)).collect();
+        let names: Vec<_> = pipeline
+            .times()
+            .map(|(n, t)| (n, t.percentiles().count))
+            .collect();
         assert_eq!(names, [("digits", 1), ("count", 7), ("again", 1)]);
     }
 
     #[test]
     fn stages_that_do_not_fit_are_named() {
-        let error = Pipeline::<u32, u32>::new(vec![DynStage::new("digits", Digits)]).err().unwrap();
-        assert_eq!(error.to_string(), "stage `(end)` takes u32, but what stands before it makes char");
+        let error = Pipeline::<u32, u32>::new(vec![DynStage::new("digits", Digits)])
+            .err()
+            .unwrap();
+        assert_eq!(
+            error.to_string(),
+            "stage `(end)` takes u32, but what stands before it makes char"
+        );
         let stages = vec![DynStage::new("a", Digits), DynStage::new("b", Digits)];
         let error = Pipeline::<u32, char>::new(stages).err().unwrap();
-        assert_eq!(error.to_string(), "stage `b` takes u32, but what stands before it makes char");
+        assert_eq!(
+            error.to_string(),
+            "stage `b` takes u32, but what stands before it makes char"
+        );
         assert!(Pipeline::<u32, u32>::new(vec![]).is_err());
     }
 }

@@ -65,7 +65,9 @@ impl StageRegistry {
     /// The stages of this crate.
     #[must_use]
     pub fn builtin() -> Self {
-        let mut registry = Self { entries: Vec::new() };
+        let mut registry = Self {
+            entries: Vec::new(),
+        };
         stages::register(&mut registry);
         registry
     }
@@ -91,7 +93,12 @@ impl StageRegistry {
     }
 
     /// Makes one stage from its table, in which `name` says which.
-    fn make(&self, number: usize, mut table: toml::Table, env: &mut StageEnv) -> Result<DynStage, StageError> {
+    fn make(
+        &self,
+        number: usize,
+        mut table: toml::Table,
+        env: &mut StageEnv,
+    ) -> Result<DynStage, StageError> {
         let Some(toml::Value::String(name)) = table.remove("name") else {
             return Err(StageError::NoName(number));
         };

@@ -42,7 +42,10 @@ impl<T> Batch<T> {
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         let capacity = capacity.max(1);
-        Self { items: Vec::with_capacity(capacity), capacity }
+        Self {
+            items: Vec::with_capacity(capacity),
+            capacity,
+        }
     }
 
     /// Adds an item.
@@ -154,7 +157,11 @@ pub trait Stage {
 pub trait StageExt: Stage + Sized {
     /// This stage, then `next`, as one stage.
     fn then<B: Stage<In = Self::Out>>(self, next: B) -> Then<Self, B> {
-        Then { first: self, next, between: Batch::default() }
+        Then {
+            first: self,
+            next,
+            between: Batch::default(),
+        }
     }
 }
 
@@ -200,20 +207,32 @@ impl<A: Stage, B: Stage<In = A::Out>> Stage for Then<A, B> {
 
     #[inline]
     fn process(&mut self, batch: &mut Batch<A::In>, out: &mut impl Sink<B::Out>) {
-        let mut link = Link { between: &mut self.between, next: &mut self.next, out };
+        let mut link = Link {
+            between: &mut self.between,
+            next: &mut self.next,
+            out,
+        };
         self.first.process(batch, &mut link);
         link.flush();
     }
 
     fn tick(&mut self, now: Moment, out: &mut impl Sink<B::Out>) {
-        let mut link = Link { between: &mut self.between, next: &mut self.next, out };
+        let mut link = Link {
+            between: &mut self.between,
+            next: &mut self.next,
+            out,
+        };
         self.first.tick(now, &mut link);
         link.flush();
         self.next.tick(now, out);
     }
 
     fn finish(&mut self, out: &mut impl Sink<B::Out>) {
-        let mut link = Link { between: &mut self.between, next: &mut self.next, out };
+        let mut link = Link {
+            between: &mut self.between,
+            next: &mut self.next,
+            out,
+        };
         self.first.finish(&mut link);
         link.flush();
         self.next.finish(out);

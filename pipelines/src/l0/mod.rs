@@ -17,8 +17,8 @@ use pollux_mempool::time::Tsc;
 use pollux_pmd::stream::StreamId;
 
 use crate::formats::hits;
-use crate::rich::find::{MAX_RINGS, Ring};
 use crate::rich::Hit;
+use crate::rich::find::{MAX_RINGS, Ring};
 use crate::stage::Moment;
 
 /// Most hits of one event, over all sources.
@@ -48,14 +48,12 @@ impl Frame {
     #[inline]
     pub fn payload<'a>(&'a self, scratch: &'a mut [u8]) -> &'a [u8] {
         let (start, len) = (usize::from(self.offset), usize::from(self.len));
-        match self.mbuf.data().get(start..start + len) {
-            Some(payload) => payload,
-            None => {
-                let len = len.min(scratch.len());
-                let copied = self.mbuf.copy_to(start, &mut scratch[..len]);
-                &scratch[..copied]
-            }
+        if let Some(payload) = self.mbuf.data().get(start..start + len) {
+            return payload;
         }
+        let len = len.min(scratch.len());
+        let copied = self.mbuf.copy_to(start, &mut scratch[..len]);
+        &scratch[..copied]
     }
 }
 
@@ -68,7 +66,10 @@ pub struct List<T, const N: usize> {
 
 impl<T: Copy + Default, const N: usize> Default for List<T, N> {
     fn default() -> Self {
-        Self { len: 0, items: [T::default(); N] }
+        Self {
+            len: 0,
+            items: [T::default(); N],
+        }
     }
 }
 

@@ -109,13 +109,22 @@ impl L0Record {
         payload[8..10].copy_from_slice(&self.hits.to_le_bytes());
         payload[10..12].copy_from_slice(&self.sources.to_le_bytes());
         payload[12] = self.ring_count;
-        payload[13] = u8::from(self.accepted) * ACCEPTED
-            | u8::from(self.complete) * COMPLETE
-            | u8::from(self.more_rings()) * MORE_RINGS;
+        for (bit, holds) in [
+            (ACCEPTED, self.accepted),
+            (COMPLETE, self.complete),
+            (MORE_RINGS, self.more_rings()),
+        ] {
+            payload[13] |= if holds { bit } else { 0 };
+        }
         for (bytes, ring) in payload[16..].chunks_exact_mut(6).zip(self.rings()) {
             bytes.copy_from_slice(&pack(ring).to_le_bytes()[..6]);
         }
-        EventRecord { kind: L0_EVENT, sequence, payload, ..EventRecord::default() }
+        EventRecord {
+            kind: L0_EVENT,
+            sequence,
+            payload,
+            ..EventRecord::default()
+        }
     }
 
     /// Reads a record; `None` if it is of another kind.
@@ -127,7 +136,11 @@ impl L0Record {
         let p = &event.payload;
         let mut rings = [Ring::default(); MAX_RECORD_RINGS];
         let ring_count = p[12];
-        for (bytes, ring) in p[16..].chunks_exact(6).zip(&mut rings).take(usize::from(ring_count)) {
+        for (bytes, ring) in p[16..]
+            .chunks_exact(6)
+            .zip(&mut rings)
+            .take(usize::from(ring_count))
+        {
             let mut word = [0; 8];
             word[..6].copy_from_slice(bytes);
             *ring = unpack(u64::from_le_bytes(word));
@@ -156,8 +169,11 @@ pub mod primitive_id {
     /// Accepted, complete, and the number of rings; `None` if this is no identifier of ours.
     #[must_use]
     pub fn decode(id: u16) -> Option<(bool, bool, u8)> {
-        (id >> 15 == 1 && id & 0x1ff0 == 0)
-            .then_some((id >> 14 & 1 == 1, id >> 13 & 1 == 1, (id & 15) as u8))
+        (id >> 15 == 1 && id & 0x1ff0 == 0).then_some((
+            id >> 14 & 1 == 1,
+            id >> 13 & 1 == 1,
+            (id & 15) as u8,
+        ))
     }
 }
 
@@ -189,7 +205,11 @@ mod tests {
                 hits: 77,
                 arrival: Tsc(5),
             };
-            let record = L0Record::of(&Decision { head, rings: rings.clone(), accepted: n > 2 });
+            let record = L0Record::of(&Decision {
+                head,
+                rings: rings.clone(),
+                accepted: n > 2,
+            });
             let event = record.to_event(9);
             assert_eq!(event.kind.0, 0x80);
             let back = L0Record::from_event(&event).unwrap();
@@ -205,9 +225,18 @@ mod tests {
 
     #[test]
     fn rings_far_outside_saturate() {
-        let ring = Ring { x: 1e9, y: -1e9, r: f32::NAN, hits: 900, ..Ring::default() };
+        let ring = Ring {
+            x: 1e9,
+            y: -1e9,
+            r: f32::NAN,
+            hits: 900,
+            ..Ring::default()
+        };
         let back = unpack(pack(&ring));
-        assert_eq!((back.x, back.y, back.r, back.hits), (511.75, -512.0, 0.0, 255));
+        assert_eq!(
+            (back.x, back.y, back.r, back.hits),
+            (511.75, -512.0, 0.0, 255)
+        );
     }
 
     #[test]

@@ -11,7 +11,8 @@ use super::MAX_SOURCES;
 pub struct SourceCounts {
     /// Frames with a readable payload.
     pub frames: Count,
-    /// Frames that sequence numbers say never arrived.
+    /// Frames that sequence numbers say never arrived, or arrived unreadable: a number in a frame
+    /// that was dropped as corrupt is not believed, so such a frame is counted there as well.
     pub missing: Count,
     /// Times that the sequence jumped ahead.
     pub gaps: Count,
@@ -21,7 +22,7 @@ pub struct SourceCounts {
     pub reordered: Count,
     /// Times that the sequence began anew.
     pub resyncs: Count,
-    /// Frames all of whose events had been closed.
+    /// Frames of which nothing was of use, the first event having been closed already.
     pub late: Count,
     /// Fragments whose event had been closed.
     pub late_fragments: Count,
@@ -38,13 +39,13 @@ pub struct EventCounts {
     pub built: Count,
     /// Those to which all sources contributed.
     pub complete: Count,
-    /// Events closed by their deadline, or by the end of the input, with sources missing.
+    /// Events closed with sources missing: by their deadline, by the end of the input, or by force.
     pub incomplete: Count,
-    /// Events closed early, because too many were open.
+    /// Those of them that were closed early, because too many were open.
     pub forced: Count,
     /// Fragments whose hits did not fit their event.
     pub overfull: Count,
-    /// Times that the time stamps jumped and building began anew.
+    /// Times that the time stamps went back after a pause, and building began anew.
     pub resyncs: Count,
     /// Hits in built events.
     pub hits: Count,

@@ -1,14 +1,17 @@
 //! Build: fragments of all sources into events, by time stamp.
 //!
 //! An event is closed when all sources have contributed or when its deadline comes, whichever is
-//! first, and events leave in the order of their time stamps: one that is complete waits for an
-//! older one, at most until that one's deadline. What comes for a closed event is late. The number
-//! of open events is bounded; when one more is needed, the oldest is closed.
+//! first, and events leave in the order of their time stamps: one that is complete waits for the
+//! older ones. An event that is opened behind a younger one shares that one's deadline, so that no
+//! event waits longer than its own. What comes for a closed event is late. The number of open
+//! events is bounded; when one more is needed, the oldest is closed.
 //!
-//! Time stamps are not trusted. One that is further ahead of the oldest open event than the
-//! horizon is refused, so that a corrupt one cannot close everything before it. When nothing has
-//! been accepted for the length of a deadline, the sources have jumped (a new burst), and building
-//! begins anew with whatever comes.
+//! Time stamps are not trusted. One that is further ahead of the oldest open event (or, if none is
+//! open, of the last one that was closed) than the horizon is refused, so that a corrupt one cannot
+//! close everything before it. The sources may jump, though (a new burst): when all that came for
+//! the length of a deadline was refused as late or too far ahead, or when nothing was accepted for
+//! the length of the horizon, building goes on from whatever comes. So a corrupt time stamp that is
+//! believed costs the frames of one deadline: those that are late by it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,7 +34,7 @@ pub struct BuildOptions {
     pub window_slots: u64,
     /// How long an event waits for its sources, from the arrival of its first fragment.
     pub deadline_us: u64,
-    /// How far a time stamp may be ahead of the oldest open event.
+    /// How far a time stamp may be ahead of the oldest open event, in time of the detector.
     pub horizon_us: u64,
     /// Most events that may be open at once.
     pub max_open: usize,
@@ -39,7 +42,12 @@ pub struct BuildOptions {
 
 impl Default for BuildOptions {
     fn default() -> Self {
-        Self { window_slots: 1, deadline_us: 300, horizon_us: 100_000, max_open: 4096 }
+        Self {
+            window_slots: 1,
+            deadline_us: 300,
+            horizon_us: 100_000,
+            max_open: 4096,
+        }
     }
 }
 
@@ -48,21 +56,24 @@ struct Open {
     key: u64,
     deadline: Moment,
     arrival: Tsc,
+    /// Bit s: source s contributed.
     sources: u16,
-    /// Which element of `Build::hits` is this event's.
+    /// Which element of `Build::slots` is this event's.
     slot: usize,
-    /// Where each source's hits lie there: start and end.
+}
+
+/// The hits of an open event, apart from the rest: they stay where they are when the order of the
+/// open events changes.
+#[derive(Clone, Default)]
+struct Slot {
+    /// In the order in which they came.
+    hits: List<Hit, MAX_EVENT_HITS>,
+    /// Start and end of each source's hits; holds for the sources that contributed.
     parts: [(u16, u16); MAX_SOURCES],
 }
 
-/// What became of a fragment.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    Accepted,
-    Late,
-    OutOfWindow,
-    Duplicate,
-}
+/// What became of a fragment: it is in an event, or of no use for a cause.
+type Fate = Result<(), Cause>;
 
 /// The event builder.
 pub struct Build {
@@ -70,19 +81,25 @@ pub struct Build {
     deadline: Ns,
     /// In windows.
     horizon: u64,
+    /// The pause after which any time stamp is believed: that of the horizon, or of a deadline.
+    pause: Ns,
     /// Bit s for each source s.
     all: u16,
-    /// In the order of their keys.
+    /// In the order of their keys, and of their deadlines.
     open: VecDeque<Open>,
-    hits: Vec<List<Hit, MAX_EVENT_HITS>>,
+    slots: Vec<Slot>,
     free_slots: Vec<usize>,
     /// Lowest key that is not closed.
     floor: u64,
-    last_accepted: Moment,
+    /// When the last fragment was accepted; `None` before the first one.
+    last_accepted: Option<Moment>,
+    /// Since when fragments have been refused, with none accepted between.
+    refused_since: Option<Moment>,
     /// For each source, the place in `open` behind its last fragment: where the next one goes
     /// unless something was lost.
     cursor: [usize; MAX_SOURCES],
-    /// The best fate of the present frame's fragments so far.
+    /// What will be counted for the present frame: that one of its fragments was accepted, or else
+    /// what became of its first one.
     frame: Option<Fate>,
     stats: Arc<L0Stats>,
     tally: Tally,
@@ -94,23 +111,36 @@ impl Build {
     /// # Errors
     /// A width, deadline or number that is zero or too large.
     pub fn new(options: &BuildOptions, env: &mut StageEnv) -> Result<Self, String> {
-        let &BuildOptions { window_slots, deadline_us, horizon_us, max_open } = options;
+        let &BuildOptions {
+            window_slots,
+            deadline_us,
+            horizon_us,
+            max_open,
+        } = options;
         let sources = env.stats.sources.len();
         if sources == 0 || sources > MAX_SOURCES {
-            return Err(format!("{sources} sources: there must be 1 to {MAX_SOURCES}"));
+            return Err(format!(
+                "{sources} sources: there must be 1 to {MAX_SOURCES}"
+            ));
         }
         if !(1..=1 << 20).contains(&window_slots) {
-            return Err(format!("window_slots = {window_slots}: it must be 1 to 1048576"));
+            return Err(format!(
+                "window_slots = {window_slots}: it must be 1 to 1048576"
+            ));
         }
         if !(1..=60_000_000).contains(&deadline_us) {
-            return Err(format!("deadline_us = {deadline_us}: it must be 1 to 60000000 (a minute)"));
+            return Err(format!(
+                "deadline_us = {deadline_us}: it must be 1 to 60000000 (a minute)"
+            ));
         }
         if !(2..=1 << 20).contains(&max_open) {
             return Err(format!("max_open = {max_open}: it must be 2 to 1048576"));
         }
         let horizon = horizon_us.saturating_mul(1000 / 25) / window_slots;
         if horizon == 0 {
-            return Err(format!("horizon_us = {horizon_us}: it must be at least one window"));
+            return Err(format!(
+                "horizon_us = {horizon_us}: it must be at least one window"
+            ));
         }
         let tally = Tally::new();
         env.ledger.add("build", tally.view());
@@ -118,12 +148,14 @@ impl Build {
             window: window_slots,
             deadline: Ns(deadline_us * 1000),
             horizon,
+            pause: Ns(horizon_us.max(deadline_us).saturating_mul(1000)),
             all: u16::MAX >> (MAX_SOURCES - sources),
             open: VecDeque::with_capacity(max_open),
-            hits: vec![List::default(); max_open],
+            slots: vec![Slot::default(); max_open],
             free_slots: (0..max_open).rev().collect(),
             floor: 0,
-            last_accepted: Moment(0),
+            last_accepted: None,
+            refused_since: None,
             cursor: [0; MAX_SOURCES],
             frame: None,
             stats: Arc::clone(&env.stats),
@@ -142,96 +174,154 @@ impl Build {
         }
     }
 
+    /// Whether a time stamp is believed, wherever it is.
+    #[inline]
+    fn believes(&self, now: Moment) -> bool {
+        self.last_accepted
+            .is_none_or(|last| last.after(self.pause) < now)
+            || self
+                .refused_since
+                .is_some_and(|since| since.after(self.deadline) < now)
+    }
+
     fn add(&mut self, fragment: &Fragment, out: &mut impl Sink<Event>) -> Fate {
         let key = fragment.timestamp / self.window;
         let source = usize::from(fragment.source);
+        if source >= self.stats.sources.len() {
+            return Err(Cause::Unsupported);
+        }
+        let oldest = self.open.front().map_or(self.floor, |event| event.key);
+        let too_far = key.saturating_sub(oldest) > self.horizon;
+        if (key < self.floor || too_far) && !self.believes(fragment.at) {
+            return Err(if too_far {
+                Cause::OutOfWindow
+            } else {
+                Cause::Late
+            });
+        }
+        if key == u64::MAX {
+            // There would be no floor above it.
+            return Err(Cause::OutOfWindow);
+        }
         if key < self.floor {
-            let idle = fragment.at.0.saturating_sub(self.last_accepted.0) > self.deadline.0;
-            if !(self.open.is_empty() && idle) {
-                self.stats.sources[source].late_fragments.add(1);
-                return Fate::Late;
-            }
             self.floor = key;
             self.stats.events.resyncs.add(1);
         }
-        if self.open.front().is_some_and(|oldest| key.saturating_sub(oldest.key) > self.horizon) {
-            return Fate::OutOfWindow;
-        }
         let place = match self.find(source, key) {
-            Ok(place) => place,
-            Err(_) => match self.insert(key, fragment, out) {
-                Some(place) => place,
-                None => {
-                    self.stats.sources[source].late_fragments.add(1);
-                    return Fate::Late;
-                }
-            },
+            Ok(place) => Some(place),
+            Err(place) => self.insert(place, key, fragment, out),
         };
+        let place = place.ok_or(Cause::Late)?;
         let event = &mut self.open[place];
         self.cursor[source] = place + 1;
         if event.sources >> source & 1 == 1 {
-            self.stats.sources[source].duplicate_fragments.add(1);
-            return Fate::Duplicate;
+            return Err(Cause::Duplicate);
         }
         event.sources |= 1 << source;
-        let hits = &mut self.hits[event.slot];
+        let Slot { hits, parts } = &mut self.slots[event.slot];
         let start = hits.len() as u16;
         if !hits.extend(&fragment.hits) {
             // The event keeps what it has; the source counts as heard, the overflow as counted.
             self.stats.events.overfull.add(1);
         }
-        event.parts[source] = (start, hits.len() as u16);
-        self.last_accepted = fragment.at;
-        Fate::Accepted
+        parts[source] = (start, hits.len() as u16);
+        Ok(())
     }
 
-    /// Opens an event; `None` if room had to be made by closing a younger one.
-    fn insert(&mut self, key: u64, fragment: &Fragment, out: &mut impl Sink<Event>) -> Option<usize> {
+    /// Counts a fragment, and its frame with the last one.
+    #[inline]
+    fn count(&mut self, fragment: &Fragment, fate: Fate) {
+        match fate {
+            Ok(()) => (self.last_accepted, self.refused_since) = (Some(fragment.at), None),
+            Err(Cause::Late | Cause::OutOfWindow) => {
+                self.refused_since.get_or_insert(fragment.at);
+            }
+            Err(_) => {}
+        }
+        let frame = match self.frame {
+            Some(first) if fate.is_err() => first,
+            _ => fate,
+        };
+        self.frame = (!fragment.ends_frame).then_some(frame);
+        let ended = fragment.ends_frame.then_some(frame);
+        match ended {
+            Some(Ok(())) => self.tally.count_delivered(1),
+            Some(Err(cause)) => self.tally.count_dropped(cause, 1),
+            None => {}
+        }
+        if let Some(counts) = self.stats.sources.get(usize::from(fragment.source)) {
+            match fate {
+                Err(Cause::Late) => counts.late_fragments.add(1),
+                Err(Cause::Duplicate) => counts.duplicate_fragments.add(1),
+                _ => {}
+            }
+            counts.late.add(u64::from(ended == Some(Err(Cause::Late))));
+        }
+    }
+
+    /// Opens an event at a place in the order; returns where it is then, or `None` if there is no
+    /// room for it: it is older than all that are open, and so the one to be given up.
+    fn insert(
+        &mut self,
+        mut place: usize,
+        key: u64,
+        fragment: &Fragment,
+        out: &mut impl Sink<Event>,
+    ) -> Option<usize> {
         if self.free_slots.is_empty() {
+            place = place.checked_sub(1)?;
             self.stats.events.forced.add(1);
             self.close_oldest(out);
-            if key < self.floor {
-                return None;
-            }
         }
         let slot = self.free_slots.pop()?;
-        self.hits[slot].clear();
-        let place = self.open.partition_point(|open| open.key < key);
+        self.slots[slot].hits.clear();
+        let deadline = fragment.at.after(self.deadline);
+        // It must not hold up the next younger one.
+        let deadline = self
+            .open
+            .get(place)
+            .map_or(deadline, |next| deadline.min(next.deadline));
         let event = Open {
             key,
-            deadline: fragment.at.after(self.deadline),
+            deadline,
             arrival: fragment.arrival,
             sources: 0,
             slot,
-            parts: [(0, 0); MAX_SOURCES],
         };
         self.open.insert(place, event);
         Some(place)
     }
 
     fn close_oldest(&mut self, out: &mut impl Sink<Event>) {
-        let Some(event) = self.open.pop_front() else { return };
-        self.cursor.iter_mut().for_each(|place| *place = place.saturating_sub(1));
+        let Some(event) = self.open.pop_front() else {
+            return;
+        };
+        self.cursor
+            .iter_mut()
+            .for_each(|place| *place = place.saturating_sub(1));
         self.floor = event.key + 1;
         self.free_slots.push(event.slot);
         let complete = event.sources == self.all;
-        let collected = &self.hits[event.slot];
+        let collected = &self.slots[event.slot];
         let mut hits = List::default();
-        for &(start, end) in &event.parts {
+        for (source, counts) in self.stats.sources.iter().enumerate() {
+            if event.sources >> source & 1 == 0 {
+                counts.absent.add(1);
+                continue;
+            }
+            let (start, end) = collected.parts[source];
             // It fits: the parts do not overlap, and both lists have the same capacity.
-            let _ = hits.extend(&collected[usize::from(start)..usize::from(end)]);
+            let _ = hits.extend(&collected.hits[usize::from(start)..usize::from(end)]);
         }
         let counts = &self.stats.events;
         counts.built.add(1);
         counts.hits.add(hits.len() as u64);
-        if complete {
-            counts.complete.add(1);
+        let closed = if complete {
+            &counts.complete
         } else {
-            counts.incomplete.add(1);
-            for (source, counts) in self.stats.sources.iter().enumerate() {
-                counts.absent.add(u64::from(event.sources >> source & 1 == 0));
-            }
-        }
+            &counts.incomplete
+        };
+        closed.add(1);
         let head = EventHead {
             timestamp: event.key * self.window,
             sources: event.sources,
@@ -252,19 +342,6 @@ impl Build {
             self.close_oldest(out);
         }
     }
-
-    /// Counts a frame by the best fate of its fragments: if one was of use, it was delivered.
-    fn settle(&mut self, source: usize, fate: Fate) {
-        match fate {
-            Fate::Accepted => self.tally.count_delivered(1),
-            Fate::Late => {
-                self.stats.sources[source].late.add(1);
-                self.tally.count_dropped(Cause::Late, 1);
-            }
-            Fate::OutOfWindow => self.tally.count_dropped(Cause::OutOfWindow, 1),
-            Fate::Duplicate => self.tally.count_dropped(Cause::Duplicate, 1),
-        }
-    }
 }
 
 impl Stage for Build {
@@ -275,15 +352,8 @@ impl Stage for Build {
         for fragment in batch.as_slice() {
             self.close_due(fragment.at, out);
             let fate = self.add(fragment, out);
-            if fate == Fate::Accepted || self.frame.is_none() {
-                self.frame = Some(fate);
-            }
+            self.count(fragment, fate);
             self.close_due(fragment.at, out);
-            if fragment.ends_frame
-                && let Some(fate) = self.frame.take()
-            {
-                self.settle(usize::from(fragment.source), fate);
-            }
         }
     }
 

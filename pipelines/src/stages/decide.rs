@@ -23,7 +23,12 @@ pub struct DecideOptions {
 
 impl Default for DecideOptions {
     fn default() -> Self {
-        Self { min_rings: 1, max_rings: usize::MAX, min_hits: 0, radius_mm: [0.0, 1000.0] }
+        Self {
+            min_rings: 1,
+            max_rings: usize::MAX,
+            min_hits: 0,
+            radius_mm: [0.0, 1000.0],
+        }
     }
 }
 
@@ -39,14 +44,26 @@ impl Decide {
     /// # Errors
     /// Bounds that no event could be within.
     pub fn new(options: DecideOptions, stats: &Arc<L0Stats>) -> Result<Self, String> {
-        let DecideOptions { min_rings, max_rings, radius_mm: [low, high], .. } = options;
+        let DecideOptions {
+            min_rings,
+            max_rings,
+            radius_mm: [low, high],
+            ..
+        } = options;
         if min_rings > max_rings {
-            return Err(format!("min_rings = {min_rings} is above max_rings = {max_rings}"));
+            return Err(format!(
+                "min_rings = {min_rings} is above max_rings = {max_rings}"
+            ));
         }
         if !(0.0 <= low && low <= high && high.is_finite()) {
-            return Err(format!("radius_mm = [{low}, {high}]: smallest first, both in mm"));
+            return Err(format!(
+                "radius_mm = [{low}, {high}]: smallest first, both in mm"
+            ));
         }
-        Ok(Self { options, stats: Arc::clone(stats) })
+        Ok(Self {
+            options,
+            stats: Arc::clone(stats),
+        })
     }
 }
 
@@ -55,13 +72,29 @@ impl Stage for Decide {
     type Out = Decision;
 
     fn process(&mut self, batch: &mut Batch<Reconstructed>, out: &mut impl Sink<Decision>) {
-        let DecideOptions { min_rings, max_rings, min_hits, radius_mm: [low, high] } = self.options;
+        let DecideOptions {
+            min_rings,
+            max_rings,
+            min_hits,
+            radius_mm: [low, high],
+        } = self.options;
         for Reconstructed { head, rings } in batch.drain() {
-            let counting = rings.iter().filter(|ring| (low..=high).contains(&ring.r)).count();
+            let counting = rings
+                .iter()
+                .filter(|ring| (low..=high).contains(&ring.r))
+                .count();
             let accepted = (min_rings..=max_rings).contains(&counting) && head.hits >= min_hits;
             let counts = &self.stats.events;
-            if accepted { counts.accepted.add(1) } else { counts.rejected.add(1) }
-            out.push(Decision { head, rings, accepted });
+            if accepted {
+                counts.accepted.add(1);
+            } else {
+                counts.rejected.add(1);
+            }
+            out.push(Decision {
+                head,
+                rings,
+                accepted,
+            });
         }
     }
 }

@@ -28,7 +28,10 @@ pub struct DecompressOptions {
 
 impl Default for DecompressOptions {
     fn default() -> Self {
-        Self { source_id: SOURCE_RICH, boards: None }
+        Self {
+            source_id: SOURCE_RICH,
+            boards: None,
+        }
     }
 }
 
@@ -56,9 +59,15 @@ impl Decompress {
     /// A list of boards that is not as long as the list of sources, or names one twice.
     pub fn new(options: &DecompressOptions, env: &mut StageEnv) -> Result<Self, String> {
         let count = env.stats.sources.len();
-        let boards = options.boards.clone().unwrap_or_else(|| (0..count).map(|b| b as u8).collect());
+        let boards = options
+            .boards
+            .clone()
+            .unwrap_or_else(|| (0..count).map(|b| b as u8).collect());
         if boards.len() != count {
-            return Err(format!("{} boards for {count} sources: one each", boards.len()));
+            return Err(format!(
+                "{} boards for {count} sources: one each",
+                boards.len()
+            ));
         }
         let mut sources = [NONE; 256];
         for (source, &board) in (0..).zip(&boards) {
@@ -83,10 +92,11 @@ impl Decompress {
     /// One frame; its fragments go to `out`, or the cause for which it is dropped comes back.
     #[inline]
     fn expand(&mut self, frame: &Frame, out: &mut impl Sink<Fragment>) -> Result<(), Cause> {
-        let container = HitsFrame::parse(frame.payload(&mut self.scratch)).map_err(|error| match error {
-            FormatError::BadVersion { .. } => Cause::BadVersion,
-            _ => Cause::Malformed,
-        })?;
+        let container =
+            HitsFrame::parse(frame.payload(&mut self.scratch)).map_err(|error| match error {
+                FormatError::BadVersion { .. } => Cause::BadVersion,
+                _ => Cause::Malformed,
+            })?;
         let source = self.sources[usize::from(container.sub_id())];
         if container.source_id() != self.detector || source == NONE {
             return Err(Cause::Unsupported);

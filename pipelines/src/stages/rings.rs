@@ -18,7 +18,10 @@ impl FindRings {
     /// # Errors
     /// A configuration in which nothing could be a ring.
     pub fn new(config: FinderConfig, stats: &Arc<L0Stats>) -> Result<Self, FinderError> {
-        Ok(Self { finder: RingFinder::new(config)?, stats: Arc::clone(stats) })
+        Ok(Self {
+            finder: RingFinder::new(config)?,
+            stats: Arc::clone(stats),
+        })
     }
 }
 
@@ -33,7 +36,10 @@ impl Stage for FindRings {
             // They fit: the finder has no more than MAX_RINGS.
             let _ = rings.extend(found);
             self.stats.events.rings.add(rings.len() as u64);
-            out.push(Reconstructed { head: event.head, rings });
+            out.push(Reconstructed {
+                head: event.head,
+                rings,
+            });
         }
     }
 }

@@ -1,0 +1,147 @@
+//! What the tests of the stages share. Each test file uses its own part of it.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::net::SocketAddrV4;
+
+use pollux_mempool::time::Tsc;
+use pollux_mempool::{Mempool, PoolConfig};
+use pollux_pipelines::formats::hits::{HitsWriter, MAX_FRAME};
+use pollux_pipelines::formats::mtp::SOURCE_RICH;
+use pollux_pipelines::l0::{Event, Fragment, L0Stats, List};
+use pollux_pipelines::rich::Hit;
+use pollux_pipelines::stages::{Build, BuildOptions};
+use pollux_pipelines::{Batch, Moment, Stage, StageEnv};
+use pollux_pmd::net::{MacAddr, UdpEndpoint, UdpTemplate};
+use pollux_pmd::{Cause, Ledger};
+
+/// The surroundings of stages for so many sources.
+pub(crate) fn env(sources: usize) -> StageEnv {
+    StageEnv {
+        ledger: Ledger::new(),
+        stats: L0Stats::new(sources),
+    }
+}
+
+/// A small pool.
+pub(crate) fn pool(buffers: usize, data_room: usize) -> Mempool {
+    Mempool::new(PoolConfig {
+        buffers,
+        data_room,
+        ..PoolConfig::default()
+    })
+    .unwrap()
+}
+
+pub(crate) fn hit(pm: u16) -> Hit {
+    Hit {
+        pm,
+        fine: pm as u8 ^ 0x5a,
+    }
+}
+
+/// A whole frame of one event with one hit, which tells source and time stamp.
+pub(crate) fn fragment(source: u16, timestamp: u64, at_us: u64) -> Fragment {
+    let mut hits = List::default();
+    assert!(hits.extend(&[hit((timestamp % 100) as u16 + 100 * source)]));
+    Fragment {
+        timestamp,
+        source,
+        ends_frame: true,
+        at: Moment(at_us * 1000),
+        arrival: Tsc(at_us),
+        hits,
+    }
+}
+
+/// An event builder with its surroundings.
+pub(crate) struct Rig {
+    pub(crate) build: Build,
+    pub(crate) env: StageEnv,
+    pub(crate) out: Vec<Event>,
+    pub(crate) frames: u64,
+}
+
+impl Rig {
+    pub(crate) fn new(sources: usize, options: &BuildOptions) -> Self {
+        let mut env = env(sources);
+        let build = Build::new(options, &mut env).unwrap();
+        Self {
+            build,
+            env,
+            out: Vec::new(),
+            frames: 0,
+        }
+    }
+
+    /// Gives it one fragment.
+    pub(crate) fn put(&mut self, fragment: Fragment) {
+        self.frames += u64::from(fragment.ends_frame);
+        let mut batch = Batch::with_capacity(1);
+        batch.push(fragment).unwrap();
+        self.build.process(&mut batch, &mut self.out);
+    }
+
+    /// Gives it a frame of one event.
+    pub(crate) fn frame(&mut self, source: u16, timestamp: u64, at_us: u64) {
+        self.put(fragment(source, timestamp, at_us));
+    }
+
+    pub(crate) fn tick(&mut self, at_us: u64) {
+        self.build.tick(Moment(at_us * 1000), &mut self.out);
+    }
+
+    pub(crate) fn finish(&mut self) {
+        self.build.finish(&mut self.out);
+    }
+
+    /// Time stamps and sources of what came out since the last call.
+    pub(crate) fn take(&mut self) -> Vec<(u64, u16)> {
+        self.out
+            .drain(..)
+            .map(|event| (event.head.timestamp, event.head.sources))
+            .collect()
+    }
+
+    pub(crate) fn dropped(&self, cause: Cause) -> u64 {
+        self.env.ledger.balance().dropped_for(cause)
+    }
+
+    /// Checks that each frame has one fate, and the sums of the counters.
+    pub(crate) fn check(&self) {
+        let balance = self.env.ledger.balance();
+        assert_eq!(
+            balance.delivered + balance.dropped_total(),
+            self.frames,
+            "{balance:?}"
+        );
+        let events = &self.env.stats.events;
+        assert_eq!(
+            events.built.get(),
+            events.complete.get() + events.incomplete.get()
+        );
+        assert!(events.forced.get() <= events.incomplete.get());
+    }
+}
+
+/// An event for a container: a time stamp and its hits.
+pub(crate) type Shot = (u64, Vec<Hit>);
+
+/// A container with these events.
+pub(crate) fn container(board: u8, sequence: u32, shots: &[Shot]) -> Vec<u8> {
+    let mut writer = HitsWriter::new(vec![0; MAX_FRAME], SOURCE_RICH, board, sequence).unwrap();
+    for (timestamp, hits) in shots {
+        writer.push(*timestamp, hits).unwrap();
+    }
+    let (mut bytes, len) = writer.finish();
+    bytes.truncate(len);
+    bytes
+}
+
+/// Headers to a UDP port of a receiver.
+pub(crate) fn template(port: u16) -> UdpTemplate {
+    let end = |last: u8, port| UdpEndpoint {
+        mac: MacAddr([2, 0, 0, 0, 0, last]),
+        socket: SocketAddrV4::new([10, 0, 0, last].into(), port),
+    };
+    UdpTemplate::new(end(1, 4000), end(2, port))
+}
