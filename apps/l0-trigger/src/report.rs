@@ -15,7 +15,8 @@ pub const SCHEMA: u32 = 1;
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
     pub schema: u32,
-    /// Why the run ended: `exhausted`, `stopped` or `enough`.
+    /// Why the run ended: `complete` (the demonstration's events are all decided), `exhausted`
+    /// (the recordings have ended), `enough` (as many events as asked for) or `stopped`.
     pub end: &'static str,
     pub duration_s: f64,
     pub ports: Vec<PortReport>,
@@ -107,6 +108,8 @@ pub struct EventsReport {
 #[derive(Debug, Default, Serialize)]
 pub struct AnswersReport {
     pub sent: u64,
+    /// Decisions that nobody was to be told: no address, or a port that cannot send.
+    pub untold: u64,
     pub packets: u64,
     pub no_room: u64,
     pub unresolved: u64,
@@ -209,9 +212,17 @@ impl Report {
         let a = &self.answers;
         writeln!(
             out,
-            "decisions  {} accepted, {} rejected; {} sent in {} packets, {} without room, {} without address",
-            e.accepted, e.rejected, a.sent, a.packets, a.no_room, a.unresolved
+            "decisions  {} accepted, {} rejected; {} sent in {} packets",
+            e.accepted, e.rejected, a.sent, a.packets
         )?;
+        let fates = [
+            (a.untold, "not to be sent"),
+            (a.no_room, "lost for want of room to send"),
+            (a.unresolved, "lost before the address was resolved"),
+        ];
+        for (n, fate) in fates.into_iter().filter(|&(n, _)| n > 0) {
+            writeln!(out, "           {n} {fate}")?;
+        }
         if self.recording.written + self.recording.lost > 0 {
             let RecordingReport { written, lost } = self.recording;
             writeln!(out, "recording  {written} events written, {lost} lost")?;
@@ -230,7 +241,7 @@ impl Report {
         writeln!(
             out,
             "deadline   {missed} of {} decisions after {} us; {gaps} gaps of the core above half of that",
-            a.sent, micros(self.deadline.budget_ns)
+            e.built, micros(self.deadline.budget_ns)
         )?;
         let l = &self.ledger;
         write!(out, "ledger     {} from wire = {} delivered", l.from_wire, l.delivered)?;

@@ -313,8 +313,9 @@ fn stop_ports(ports: Vec<Port<Started>>, mut rx: Vec<RxQueue>, mut tx: Vec<TxQue
 }
 
 /// Why a run ended, for its report.
-pub fn name(end: End) -> &'static str {
-    match end {
+pub fn end(finished: &Finished, emulator: Option<&EmulatorReport>) -> &'static str {
+    match finished.end {
+        End::Stopped if emulator.is_some_and(|boards| boards.complete) => "complete",
         End::Stopped => "stopped",
         End::Exhausted => "exhausted",
         End::Enough => "enough",

@@ -63,7 +63,7 @@ pub fn report(plan: &Plan, ended: Ended) -> Report {
     };
     Report {
         schema: SCHEMA,
-        end: run::name(ended.finished.end),
+        end: run::end(&ended.finished, ended.emulator.as_ref()),
         duration_s: ended.duration.as_secs_f64(),
         ports: ended.ports.iter().map(PortViews::report).collect(),
         cores: ended.cores,
@@ -84,6 +84,7 @@ pub fn report(plan: &Plan, ended: Ended) -> Report {
         },
         answers: AnswersReport {
             sent: answers.sent.get(),
+            untold: answers.untold.get(),
             packets: answers.packets.get(),
             no_room: answers.no_room.get(),
             unresolved: answers.unresolved.get(),

@@ -16,8 +16,10 @@ use crate::l0::{Decision, List, primitive_id};
 /// What became of the decisions.
 #[derive(Debug, Default)]
 pub struct AnswerCounts {
-    /// Decisions that were sent; without an address to send to, all that were made.
+    /// Decisions that were sent.
     pub sent: Count,
+    /// Decisions that nobody is to be told: they were made, and that is all.
+    pub untold: Count,
     /// Packets that carried them; none without an address.
     pub packets: Count,
     /// Decisions lost because the transmit queue, the pool or its buffers had no room: an answer
@@ -141,9 +143,9 @@ impl Answer {
         if decisions == 0 {
             return;
         }
-        let lost = match &self.peer {
-            Peer::None => None,
-            Peer::Unresolved => Some(&self.counts.unresolved),
+        let (fate, departed) = match &self.peer {
+            Peer::None => (&self.counts.untold, true),
+            Peer::Unresolved => (&self.counts.unresolved, false),
             Peer::Known(template) => {
                 let (payload, len) = writer.finish();
                 let sent = cache.alloc().is_some_and(|mut mbuf| {
@@ -157,13 +159,11 @@ impl Answer {
                 });
                 cache.free_burst(&mut self.outbox);
                 self.counts.packets.add(u64::from(sent));
-                (!sent).then_some(&self.counts.no_room)
+                (if sent { &self.counts.sent } else { &self.counts.no_room }, sent)
             }
         };
-        if let Some(count) = lost {
-            count.add(decisions);
-        } else {
-            self.counts.sent.add(decisions);
+        fate.add(decisions);
+        if departed {
             let now = self.clock.now();
             for &arrival in self.arrivals.iter() {
                 let cycles = now.since(arrival);
