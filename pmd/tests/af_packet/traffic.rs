@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use pollux_pmd::Cause;
 
 use crate::net::Net;
-use crate::support::{Port, assert_udp, payload, udp_frame};
+use crate::support::{PATIENCE, Port, assert_udp, payload, udp_frame};
 
 fn unix_ns() -> u64 {
     SystemTime::now()
@@ -83,6 +85,40 @@ fn rings_wrap_without_loss() {
     }
     assert_eq!(port.sent(), (2000, 0));
     assert_eq!(port.stop().delivered, 2000);
+}
+
+#[test]
+fn a_sender_that_does_not_wait_is_accounted_for() {
+    const FRAMES: u32 = 20_000;
+    let Some(net) = Net::new(1500) else { return };
+    let mut port = Port::open(&net, "af_packet:va");
+    let peer = net.peer(7000);
+    let data = |i: u32| [&i.to_be_bytes()[..], &payload(i as usize % 1400, i as u8)].concat();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for i in 0..FRAMES {
+                peer.send(&data(i)).unwrap();
+            }
+        });
+        let (mut delivered, mut next, began) = (0, 0, Instant::now());
+        while delivered + port.dropped(Cause::KernelDrop) < u64::from(FRAMES)
+            && began.elapsed() < PATIENCE
+        {
+            let frames = port.poll();
+            delivered += frames.len() as u64;
+            for frame in &frames {
+                let i = u32::from_be_bytes(frame.bytes[42..46].try_into().unwrap());
+                assert!(i >= next, "in order, and once");
+                assert_udp(&frame.bytes, 7000, &data(i));
+                next = i + 1;
+            }
+            if frames.is_empty() {
+                port.started.rx[0].sync_counters();
+            }
+        }
+        assert!(delivered > 0);
+    });
+    assert_eq!(port.stop().from_wire, u64::from(FRAMES));
 }
 
 #[test]

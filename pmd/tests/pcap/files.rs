@@ -236,3 +236,44 @@ fn real_captures_are_read_as_another_reader_reads_them() {
         }
     }
 }
+
+#[test]
+fn another_program_reads_what_is_written() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("out.pcapng");
+    let frames: Vec<_> = [
+        (1_700_000_000_000_000_001, 60),
+        (1_700_000_000_123_456_789, 9001),
+    ]
+    .map(|(time, len)| (time, bytes_of(len, 1)))
+    .into();
+    record(&path, &frames).unwrap();
+    let fields = [
+        "-T",
+        "fields",
+        "-e",
+        "frame.time_epoch",
+        "-e",
+        "frame.len",
+        "-e",
+        "frame.cap_len",
+    ];
+    let tshark = std::process::Command::new("tshark")
+        .arg("-r")
+        .arg(&path)
+        .args(fields)
+        .output();
+    let Ok(output) = tshark else {
+        println!("skipped: no tshark");
+        return;
+    };
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "1700000000.000000001\t60\t60\n1700000000.123456789\t9001\t9001\n"
+    );
+}

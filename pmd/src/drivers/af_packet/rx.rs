@@ -215,3 +215,99 @@ impl Rx {
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use pollux_mempool::{Burst, Mempool, PoolConfig};
+    use proptest::prelude::*;
+    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+
+    use super::super::interface::{Control, Interface};
+    use super::super::ring::Geometry;
+    use super::*;
+
+    const SLOTS: usize = 4;
+
+    /// A queue whose ring the test plays the kernel for.
+    fn queue() -> Option<Rx> {
+        let Ok(socket) = Socket::new() else {
+            println!("skipped: a packet socket needs CAP_NET_RAW");
+            return None;
+        };
+        let geometry = Geometry::new(SLOTS, 1518);
+        let memory = memfd_create("ring", MemfdFlags::CLOEXEC).unwrap();
+        ftruncate(&memory, geometry.bytes() as u64).unwrap();
+        let control = Control::new().unwrap();
+        let lo = Interface::find(&control, "lo").unwrap();
+        let clock = TscClock::get();
+        Some(Rx {
+            ring: Ring::map(memory, geometry).unwrap(),
+            socket,
+            next: 0,
+            scratch: vec![0; geometry.bytes() / SLOTS].into(),
+            hardware_stamps: false,
+            link: Arc::new(Link::new(control, lo)),
+            state: RxState::Live,
+            clock,
+            watch_at: clock.now(),
+        })
+    }
+
+    /// A length or an offset: anything, often near the size of a header, a buffer or a slot.
+    fn number() -> impl Strategy<Value = u32> {
+        prop_oneof![
+            0..100_u32,
+            1900..2100_u32,
+            any::<u32>(),
+            any::<u32>().prop_map(|n| n >> 16)
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+        /// Whatever the headers say, nothing outside the slot is read and every slot is counted.
+        #[test]
+        fn lying_headers_are_survived(
+            headers in prop::collection::vec(
+                (any::<u32>(), number(), number(), number(), any::<u16>(), any::<bool>()),
+                1..20,
+            ),
+        ) {
+            let Some(mut queue) = queue() else { return Ok(()) };
+            let config = PoolConfig { buffers: 64, data_room: 512, ..PoolConfig::default() };
+            let pool = Mempool::new(config).unwrap();
+            let mut cache = pool.cache(16).unwrap();
+            let (mut origin, mut tally) = (Origin::new(0, 0), Tally::new());
+            let mut delivered = 0;
+            for (i, &(status, len, snaplen, mac, tci, honest)) in headers.iter().enumerate() {
+                let header = tpacket2_hdr {
+                    tp_status: 0,
+                    tp_len: len,
+                    tp_snaplen: if honest { len } else { snaplen },
+                    tp_mac: mac as u16,
+                    tp_net: 0,
+                    tp_sec: mac,
+                    tp_nsec: snaplen,
+                    tp_vlan_tci: tci,
+                    tp_vlan_tpid: tci,
+                    tp_padding: [0; 4],
+                };
+                let slot = i % SLOTS;
+                queue.ring.put_header(slot, &header);
+                let status = status | libc::TP_STATUS_USER;
+                queue.ring.status(slot).store(status, Ordering::Release);
+                let mut burst = Burst::<4>::new();
+                delivered += queue.rx(&mut cache, &mut burst.as_mut(), &mut origin, &mut tally);
+                prop_assert_eq!(queue.ring.status(slot).load(Ordering::Relaxed), 0);
+                prop_assert!(burst.iter().all(|mbuf| mbuf.total_len() <= 2048 + TAG));
+            }
+            let balance = tally.view().balance();
+            prop_assert_eq!(balance.from_wire, headers.len() as u64);
+            prop_assert_eq!(balance.dropped_total() + delivered as u64, headers.len() as u64);
+            drop(cache);
+            prop_assert_eq!(pool.available(), 64);
+        }
+    }
+}
