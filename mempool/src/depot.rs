@@ -7,21 +7,19 @@
 //!
 //! Why exactly one thread sees it, and nobody touches the pool afterwards: pushes are published in
 //! the order of the ring's tail, each pusher waits for its turn, and its release store of the tail
-//! is the last thing that it does to the ring. Counting happens in between. A pusher that comes
-//! after the token sees `closed` (it acquired the tail that the token's push released), and then
-//! the consumer index is final, because only handles pop. A pusher that sees `closed` but comes
-//! before the token counts at most `n`.
+//! is the last thing that it does to the ring. It counts in between: pushes up to its own, less the
+//! pops that it sees. Before the token the count is at most `n`, however stale its look at the pops
+//! is: each element that was pushed again had been popped first, and the acquire chain of the
+//! producers' head shows that pop. From the token on the count is exact: only handles pop, whoever
+//! drops the last one has seen all pops, and the acquire chain of the tail passes that on.
 
 use core::mem::MaybeUninit;
 
 use crate::ring::{Mpmc, RingError};
-use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::ordering;
 
 /// A stock of at most `n` elements that knows when it is complete for ever.
 pub(crate) struct Depot<T> {
     ring: Mpmc<T>,
-    closed: AtomicBool,
     elements: usize,
 }
 
@@ -30,7 +28,6 @@ impl<T: Copy + Send> Depot<T> {
     pub(crate) fn new(elements: usize) -> Result<Self, RingError> {
         Ok(Self {
             ring: Mpmc::new(elements + 1)?,
-            closed: AtomicBool::new(false),
             elements,
         })
     }
@@ -48,23 +45,11 @@ impl<T: Copy + Send> Depot<T> {
         if elements.is_empty() {
             return false;
         }
-        // SAFETY: valid until the push is published; only `at_turn`, which runs before, uses them.
-        let (ring, closed, total) = unsafe {
-            (
-                &raw const (*depot).ring,
-                &raw const (*depot).closed,
-                (*depot).elements + 1,
-            )
-        };
-        let at_turn = |occupancy: &dyn Fn() -> usize| {
-            // Acquire: pairs with the release store in `close`, behind which nobody pops, so the
-            // consumer index that `occupancy` reads is final.
-            // SAFETY: runs before the push is published, so the depot is valid.
-            let closed = unsafe { &*closed };
-            closed.load(ordering("depot-closed-load", Ordering::Acquire)) && occupancy() == total
-        };
+        // SAFETY: valid until the push is published; not used after that.
+        let (ring, total) = unsafe { (&raw const (*depot).ring, (*depot).elements + 1) };
         // SAFETY: the ring is valid until the push is published.
-        let last = unsafe { Mpmc::push_bulk_then(ring, elements, at_turn) };
+        let last =
+            unsafe { Mpmc::push_bulk_then(ring, elements, |occupancy| occupancy() == total) };
         debug_assert!(last.is_some(), "a depot has room for all its elements");
         last == Some(true)
     }
@@ -87,10 +72,6 @@ impl<T: Copy + Send> Depot<T> {
     /// all others.
     #[must_use]
     pub(crate) unsafe fn close(depot: *const Self, token: T) -> bool {
-        // SAFETY: the depot is valid until the token is pushed.
-        let closed = unsafe { &(*depot).closed };
-        // Release: pairs with the acquire load in `push`.
-        closed.store(true, ordering("depot-closed-store", Ordering::Release));
         // SAFETY: by the caller's promise.
         unsafe { Self::push(depot, &[token]) }
     }

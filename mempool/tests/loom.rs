@@ -229,3 +229,20 @@ fn depot_ends_once_after_late_pops() {
         assert_eq!(ends, 1);
     });
 }
+
+/// While a handle lives, no look at the pops is so stale that a returned buffer seems the last. Two
+/// acquire chains see to that, the head's and the tail's, so no single mutant breaks it.
+#[test]
+fn depot_never_ends_before_its_handles() {
+    explore(3, || {
+        let depot = Depot::new(2).unwrap();
+        assert!(!depot.push(&[1, 2]));
+        let mine = depot.pop().unwrap();
+        let cycling = {
+            let depot = depot.clone();
+            thread::spawn(move || depot.pop().is_some_and(|buffer| depot.push(&[buffer])))
+        };
+        let ended = depot.push(&[mine]);
+        assert!(!ended && !cycling.join().unwrap());
+    });
+}
