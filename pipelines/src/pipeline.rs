@@ -24,6 +24,16 @@ pub enum PipelineError {
         /// The type that it would be given.
         makes: &'static str,
     },
+    /// The last stage makes something else than the pipeline must.
+    #[error("the pipeline must make {wanted}, but its last stage, `{stage}`, makes {makes}")]
+    End {
+        /// The last stage.
+        stage: String,
+        /// The type that it makes.
+        makes: &'static str,
+        /// The type that is wanted.
+        wanted: &'static str,
+    },
     /// There is no stage.
     #[error("a pipeline needs at least one stage")]
     Empty,
@@ -225,31 +235,27 @@ impl<In: 'static, Out: 'static> Pipeline<In, Out> {
     /// Chains stages.
     ///
     /// # Errors
-    /// No stage at all, or neighbours (or ends) whose types differ.
+    /// No stage at all, neighbours whose types differ, or ends of other types than these.
     pub fn new(stages: Vec<DynStage>) -> Result<Self, PipelineError> {
-        if stages.is_empty() {
-            return Err(PipelineError::Empty);
-        }
         let mut made = Kind::of::<In>();
         for stage in &stages {
             let takes = stage.node.takes();
             if takes.id != made.id {
-                let (takes, makes) = (takes.name, made.name);
                 return Err(PipelineError::Mismatch {
                     stage: stage.name.clone(),
-                    takes,
-                    makes,
+                    takes: takes.name,
+                    makes: made.name,
                 });
             }
             made = stage.node.makes();
         }
-        let end = Kind::of::<Out>();
-        if end.id != made.id {
-            let (takes, makes) = (end.name, made.name);
-            return Err(PipelineError::Mismatch {
-                stage: "(end)".into(),
-                takes,
-                makes,
+        let last = stages.last().ok_or(PipelineError::Empty)?;
+        let wanted = Kind::of::<Out>();
+        if wanted.id != made.id {
+            return Err(PipelineError::End {
+                stage: last.name.clone(),
+                makes: made.name,
+                wanted: wanted.name,
             });
         }
         Ok(Self {
@@ -358,7 +364,7 @@ mod tests {
             .unwrap();
         assert_eq!(
             error.to_string(),
-            "stage `(end)` takes u32, but what stands before it makes char"
+            "the pipeline must make u32, but its last stage, `digits`, makes char"
         );
         let stages = vec![DynStage::new("a", Digits), DynStage::new("b", Digits)];
         let error = Pipeline::<u32, char>::new(stages).err().unwrap();

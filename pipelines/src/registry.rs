@@ -81,7 +81,9 @@ impl StageRegistry {
     ) {
         self.entries.retain(|&(known, _)| known != name);
         let make = move |table: toml::Table, env: &mut StageEnv| {
-            let options = O::deserialize(table).map_err(|error| error.message().to_owned())?;
+            // The error's second line says which option it is about.
+            let one_line = |text: String| text.trim_end().replace('\n', " ");
+            let options = O::deserialize(table).map_err(|error| one_line(error.to_string()))?;
             make(options, env)
         };
         self.entries.push((name, Box::new(make)));

@@ -4,14 +4,15 @@
 use std::net::SocketAddrV4;
 
 use pollux_mempool::time::Tsc;
-use pollux_mempool::{Mempool, PoolConfig};
+use pollux_mempool::{Mbuf, Mempool, PoolCache, PoolConfig};
 use pollux_pipelines::formats::hits::{HitsWriter, MAX_FRAME};
 use pollux_pipelines::formats::mtp::SOURCE_RICH;
-use pollux_pipelines::l0::{Event, Fragment, L0Stats, List};
+use pollux_pipelines::l0::{Event, Fragment, Frame, L0Stats, List};
 use pollux_pipelines::rich::Hit;
 use pollux_pipelines::stages::{Build, BuildOptions};
 use pollux_pipelines::{Batch, Moment, Stage, StageEnv};
 use pollux_pmd::net::{MacAddr, UdpEndpoint, UdpTemplate};
+use pollux_pmd::stream::StreamId;
 use pollux_pmd::{Cause, Ledger};
 
 /// The surroundings of stages for so many sources.
@@ -144,4 +145,20 @@ pub(crate) fn template(port: u16) -> UdpTemplate {
         socket: SocketAddrV4::new([10, 0, 0, last].into(), port),
     };
     UdpTemplate::new(end(1, 4000), end(2, port))
+}
+
+/// A received frame with this payload behind `offset` bytes of headers; several segments if the
+/// buffers of the pool are short.
+pub(crate) fn frame(cache: &mut PoolCache, payload: &[u8], offset: usize, at_us: u64) -> Frame {
+    let mut mbuf: Mbuf = cache
+        .alloc_from(&[&vec![0xee; offset], payload].concat())
+        .unwrap();
+    mbuf.set_arrival(Tsc(at_us));
+    Frame {
+        mbuf,
+        stream: StreamId(0),
+        offset: offset as u16,
+        len: payload.len() as u16,
+        at: Moment(at_us * 1000),
+    }
 }
