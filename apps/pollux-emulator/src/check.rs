@@ -97,11 +97,11 @@ impl DecisionCheck {
         self.counts.packets += 1;
         packet
             .primitives()
-            .for_each(|primitive| self.decision(&primitive));
+            .for_each(|primitive| self.decision(primitive));
         Ok(())
     }
 
-    fn decision(&mut self, primitive: &Primitive) {
+    fn decision(&mut self, primitive: Primitive) {
         let meaning = primitive_id::decode(primitive.id);
         let event = self
             .event_number(primitive.timestamp)

@@ -16,7 +16,7 @@ use pollux_pmd::net::MacAddr;
 /// Equal seeds make equal events, frames and faults. Flags come before the configuration file,
 /// and that before the defaults.
 #[derive(Debug, Parser)]
-#[command(version, after_help = AFTER_HELP)]
+#[command(version, allow_negative_numbers = true, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
     /// Send through a port: af_packet:IF, pcap:tx=FILE, ...
     #[arg(long, value_name = "SPEC", conflicts_with = "udp")]

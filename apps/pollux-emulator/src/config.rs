@@ -362,6 +362,7 @@ fn in_range(
 mod text {
     use super::{Deserialize, Deserializer, Display, FromStr, Serializer};
 
+    #[allow(clippy::ref_option)] // serde passes the field by reference
     pub(super) fn serialize<T: Display, S: Serializer>(
         value: &Option<T>,
         to: S,
@@ -377,8 +378,9 @@ mod text {
         T: FromStr<Err: Display>,
         D: Deserializer<'de>,
     {
-        let text = String::deserialize(from)?;
-        text.parse().map(Some).map_err(serde::de::Error::custom)
+        let text = Option::<String>::deserialize(from)?;
+        text.map(|text| text.parse().map_err(serde::de::Error::custom))
+            .transpose()
     }
 }
 

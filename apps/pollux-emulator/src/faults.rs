@@ -79,7 +79,7 @@ impl FaultInjector {
             period: Ns(period),
             // Apart from the seeds of the events.
             rng: Xoshiro256PlusPlus::seed_from_u64(!config.seed),
-            queue: BinaryHeap::new(),
+            queue: BinaryHeap::with_capacity(1024),
             made: 0,
             enqueued: 0,
             counts: FaultCounts::default(),

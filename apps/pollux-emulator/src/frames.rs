@@ -5,10 +5,14 @@ use pollux_pipelines::formats::WriteError;
 use pollux_pipelines::formats::hits::{HitsWriter, MAX_FRAME, MAX_HITS};
 use pollux_pipelines::formats::mtp::SOURCE_RICH;
 use pollux_pipelines::rich::Hit;
+use pollux_pipelines::rich::geometry::PMS;
 
 use crate::config::{ConfigError, EmulatorConfig};
 use crate::physics::TruthEvent;
 use crate::truth::{Timeline, Truth};
+
+/// Rings that an event hardly ever exceeds, with a mean of 16 at most.
+const MOST_RINGS: usize = 64;
 
 /// One frame of a board, on its way to the trigger.
 #[derive(Debug)]
@@ -129,7 +133,7 @@ impl FrameMaker {
             events_per_frame: u64::from(config.events_per_frame),
             boards: (0..config.boards).map(board).collect(),
             next: 0,
-            event: TruthEvent::default(),
+            event: roomy_event(),
             hits_cut: 0,
         })
     }
@@ -192,6 +196,15 @@ impl FrameMaker {
         }
         self.next = end;
         first < end
+    }
+}
+
+/// An event whose memory any other one fits.
+pub(crate) fn roomy_event() -> TruthEvent {
+    TruthEvent {
+        rings: Vec::with_capacity(MOST_RINGS),
+        hits: Vec::with_capacity(PMS),
+        noise: 0,
     }
 }
 
@@ -328,7 +341,9 @@ mod tests {
         for _ in 0..10 {
             let mut frames = Vec::new();
             maker.make(&mut spare, |_, _| (), &mut frames);
-            frames.into_iter().for_each(|frame| spare.put(frame));
+            for frame in frames {
+                spare.put(frame);
+            }
         }
         assert_eq!(spare.0.len(), 4);
     }

@@ -4,6 +4,7 @@ use pollux_pipelines::l0::L0Record;
 use pollux_pmd::event::EventConsumer;
 use serde::Serialize;
 
+use crate::frames::roomy_event;
 use crate::physics::TruthEvent;
 use crate::score::TruthScore;
 use crate::truth::Truth;
@@ -54,7 +55,7 @@ impl RingCheck {
         Self {
             records,
             truth,
-            event: TruthEvent::default(),
+            event: roomy_event(),
             taken: 0,
             all: TruthScore::default(),
             single: TruthScore::default(),

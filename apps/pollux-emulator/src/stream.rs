@@ -31,7 +31,7 @@ impl FrameStream {
             maker: FrameMaker::new(config)?,
             injector: FaultInjector::new(config),
             spare: Spare::default(),
-            made: Vec::new(),
+            made: Vec::with_capacity(64),
         })
     }
 
@@ -107,11 +107,11 @@ mod tests {
     use super::*;
     use crate::config::Faults;
 
-    /// Board, due time, payload and corruption of every frame; `ahead` groups are prepared first.
-    fn frames(
-        config: &EmulatorConfig,
-        ahead: usize,
-    ) -> (Vec<(u8, Ns, Vec<u8>, bool)>, FaultCounts) {
+    /// Board, due time, payload, and whether a byte of it is changed.
+    type Sent = (u8, Ns, Vec<u8>, bool);
+
+    /// Every frame; `ahead` groups are prepared first.
+    fn frames(config: &EmulatorConfig, ahead: usize) -> (Vec<Sent>, FaultCounts) {
         let mut stream = FrameStream::new(config).unwrap();
         for _ in 0..ahead {
             stream.prepare(|_, _| ());
