@@ -5,6 +5,7 @@
 //! and [`Ledger::check`] is the invariant `from wire = delivered + sum of drops by cause`, which
 //! holds whenever no frame is between two places, so at every stop.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
@@ -172,6 +173,20 @@ impl Balance {
     }
 }
 
+/// In one line: `10 frames from the wire = 8 delivered + 2 dropped (1 no-mbuf, 1 late)`.
+impl fmt::Display for Balance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.is_balanced() { "=" } else { "!=" };
+        let (delivered, dropped) = (self.delivered, self.dropped_total());
+        write!(f, "{} frames from the wire {sign} {delivered} delivered", self.from_wire)?;
+        write!(f, " + {dropped} dropped")?;
+        for (i, (cause, n)) in self.drops().enumerate() {
+            write!(f, "{}{n} {}", if i == 0 { " (" } else { ", " }, cause.name())?;
+        }
+        f.write_str(if dropped > 0 { ")" } else { "" })
+    }
+}
+
 /// The ledger does not balance: frames were lost without a cause, or counted twice.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error(
@@ -302,7 +317,13 @@ mod tests {
         assert_eq!(ledger.check().map_err(|e| e.to_string()).err().as_deref(), Some(
             "the loss ledger does not balance: 10 from wire, 8 delivered, 1 dropped, difference 1"
         ));
+        let sum = ledger.balance().to_string();
+        assert!(sum.contains("10 frames from the wire != 8 delivered + 1 dropped"), "{sum}");
         sink.count_dropped(Cause::Late, 1);
+        assert_eq!(
+            ledger.balance().to_string(),
+            "10 frames from the wire = 8 delivered + 2 dropped (1 no-mbuf, 1 late)"
+        );
         let sum = ledger.check().ok();
         assert_eq!(sum.map(|s| s.drops().collect::<Vec<_>>()), Some(vec![(Cause::NoMbuf, 1), (Cause::Late, 1)]));
     }
