@@ -37,7 +37,10 @@ impl<const N: usize> Burst<N> {
     #[inline]
     pub fn up_to(&mut self, n: usize) -> BurstMut<'_> {
         let end = self.len.saturating_add(n).min(N);
-        BurstMut { slots: &mut self.slots[..end], len: &mut self.len }
+        BurstMut {
+            slots: &mut self.slots[..end],
+            len: &mut self.len,
+        }
     }
 
     /// Buffers that still fit.

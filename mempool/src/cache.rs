@@ -9,7 +9,7 @@ use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr::{self, NonNull};
 
 use crate::burst::{Burst, BurstMut};
-use crate::mbuf::{MAX_SEGMENTS, Mbuf, RawMbuf};
+use crate::mbuf::{Mbuf, RawMbuf};
 use crate::pool::{Mempool, PoolError, PoolInner};
 
 /// Most buffers that a cache may hold.
@@ -136,31 +136,32 @@ impl PoolCache {
     }
 
     /// Takes as many buffers as `data` needs, copies it into them, and returns them as one frame;
-    /// `None`, and nothing taken, when the pool has too few or the chain would be too long.
+    /// `None`, and nothing taken, when the pool has too few or the frame is longer than
+    /// [`Mempool::longest_frame`].
     #[must_use]
     pub fn alloc_from(&mut self, data: &[u8]) -> Option<Mbuf> {
+        if data.len() > self.pool.longest_frame() {
+            return None;
+        }
         let room = self.pool.data_room();
         let mut head = self.alloc()?;
         let (first, rest) = data.split_at(data.len().min(room));
         head.append(first.len())?.copy_from_slice(first);
-        if rest.len().div_ceil(room) >= usize::from(MAX_SEGMENTS) {
-            self.free(head);
-            return None;
-        }
         // Built from the back, so that each link is one step.
         let mut tail: Option<Mbuf> = None;
         for piece in rest.chunks(room).rev() {
             let filled = self.alloc().and_then(|mut mbuf| {
                 mbuf.append(piece.len())?.copy_from_slice(piece);
-                match tail.take() {
-                    Some(tail) => mbuf.chain(tail).ok()?,
-                    None => {}
+                if let Some(tail) = tail.take() {
+                    mbuf.chain(tail).ok()?;
                 }
                 Some(mbuf)
             });
             if filled.is_none() {
                 self.free(head);
-                tail.into_iter().for_each(|tail| self.free(tail));
+                if let Some(tail) = tail {
+                    self.free(tail);
+                }
                 return None;
             }
             tail = filled;
@@ -181,7 +182,7 @@ impl PoolCache {
             self.slots[self.len].write(mbuf.into_reset_raw(self.headroom));
             self.len += 1;
         } else {
-            Self::free_odd(mbuf);
+            self.free_odd(mbuf);
         }
     }
 
@@ -209,11 +210,17 @@ impl PoolCache {
             let mbuf = ManuallyDrop::new(unsafe { Mbuf::from_raw(raw) });
             if mbuf.is_plain(self.pool_ptr) {
                 let raw = ManuallyDrop::into_inner(mbuf).into_reset_raw(self.headroom);
-                // SAFETY: at most `n` slots are written from `self.len` on, and they are there.
+                // SAFETY: there is room for `n` behind `self.len`, at the start and after each odd one.
                 unsafe { self.slots.get_unchecked_mut(len) }.write(raw);
                 len += 1;
             } else {
-                Self::free_odd(ManuallyDrop::into_inner(mbuf));
+                self.len = len;
+                self.free_odd(ManuallyDrop::into_inner(mbuf));
+                // A chain may have taken the room that the others need.
+                if self.slots.len() - self.len < n {
+                    self.flush_half();
+                }
+                len = self.len;
             }
         }
         self.len = len;
@@ -223,10 +230,17 @@ impl PoolCache {
 
     /// A chain, or a buffer of another pool.
     #[cold]
-    fn free_odd(mbuf: Mbuf) {
+    fn free_odd(&mut self, mbuf: Mbuf) {
         mbuf.dismantle(|pool, raw| {
-            // SAFETY: `dismantle` yields each unreturned segment of `pool` once.
-            unsafe { PoolInner::give_back(pool, &[raw]) };
+            if pool != self.pool_ptr {
+                // SAFETY: `dismantle` yields each unreturned segment of `pool` once.
+                return unsafe { PoolInner::give_back(pool, &[raw]) };
+            }
+            if self.len == self.slots.len() {
+                self.flush_half();
+            }
+            self.slots[self.len].write(raw);
+            self.len += 1;
         });
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::burst::Burst;
 use crate::cache::PoolCache;
 use crate::depot::Depot;
-use crate::mbuf::{Extent, HEADER, Header, Mbuf, MbufFlags, RawMbuf};
+use crate::mbuf::{Extent, HEADER, Header, MAX_SEGMENTS, Mbuf, MbufFlags, RawMbuf};
 use crate::region::{Lock, MemoryRegion, PageSize, RegionError};
 use crate::ring::RingError;
 use crate::time::{Tsc, WireTime};
@@ -300,6 +300,12 @@ impl Mempool {
     #[must_use]
     pub fn data_room(&self) -> usize {
         self.inner().data_room as usize
+    }
+
+    /// Longest frame in bytes that a chain of this pool's buffers can hold.
+    #[must_use]
+    pub fn longest_frame(&self) -> usize {
+        self.data_room() * self.buffers().min(usize::from(MAX_SEGMENTS))
     }
 
     /// Bytes from one buffer to the next.

@@ -191,24 +191,20 @@ fn mpmc_room_is_never_negative() {
 /// depot, and nobody touches it afterwards (loom watches the indices).
 #[test]
 fn depot_ends_once() {
-    holds_but_for(
-        &["mpmc-turn", "mpmc-publish"],
-        3,
-        || {
-            let depot = Depot::new(2).unwrap();
-            assert!(!depot.push(&[1, 2]));
-            let buffers = [depot.pop().unwrap(), depot.pop().unwrap()];
-            let returning = buffers.map(|buffer| {
-                let depot = depot.clone();
-                thread::spawn(move || usize::from(depot.push(&[buffer])))
-            });
-            let mut ends = usize::from(depot.close(0));
-            for thread in returning {
-                ends += thread.join().unwrap();
-            }
-            assert_eq!(ends, 1);
-        },
-    );
+    holds_but_for(&["mpmc-turn", "mpmc-publish"], 3, || {
+        let depot = Depot::new(2).unwrap();
+        assert!(!depot.push(&[1, 2]));
+        let buffers = [depot.pop().unwrap(), depot.pop().unwrap()];
+        let returning = buffers.map(|buffer| {
+            let depot = depot.clone();
+            thread::spawn(move || usize::from(depot.push(&[buffer])))
+        });
+        let mut ends = usize::from(depot.close(0));
+        for thread in returning {
+            ends += thread.join().unwrap();
+        }
+        assert_eq!(ends, 1);
+    });
 }
 
 /// As above, with a handle that still pops while a buffer comes back.

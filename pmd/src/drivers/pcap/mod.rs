@@ -33,7 +33,6 @@ use self::rx::{Pace, Rx};
 use self::tx::Tx;
 use crate::clock::TscClock;
 use crate::driver::{Capabilities, Driver, Queues};
-use crate::drivers::chain::MAX_SEGMENTS;
 use crate::port::{PortConfig, PortError, RxState};
 use crate::spec::{PortSpec, SpecError};
 
@@ -225,5 +224,5 @@ impl Driver for Pcap {
 /// A frame waits in the file until the pool has buffers for all of it. One that needs more than
 /// half of the pool might wait for ever, as caches and rings hold buffers too.
 fn longest_frame(pool: &Mempool) -> usize {
-    pool.data_room() * MAX_SEGMENTS.min(pool.buffers().div_ceil(2))
+    pool.longest_frame().min(pool.data_room() * pool.buffers().div_ceil(2))
 }
