@@ -20,9 +20,6 @@ use crate::stream::FrameStream;
 const GRACE: Ns = Ns(500_000_000);
 /// Frames that are sent before the loop looks at what has come back.
 const MAX_SENT: usize = 64;
-/// Records that are judged in one round: some 10 us of work, so that frames leave in time.
-const MAX_JUDGED: usize = 4;
-
 /// What is going on in a running loop, for whoever shows it.
 #[derive(Debug, Default)]
 pub struct Progress {
@@ -217,7 +214,8 @@ impl<L: Link, C: Clock> EmulatorLoop<L, C> {
         self.link.poll(&mut self.check);
         self.progress.decided.set(self.check.counts().decided);
         if let Some(rings) = &mut self.rings {
-            rings.poll(MAX_JUDGED);
+            // As many as are made in a round, so that judging keeps up at any rate.
+            rings.poll(usize::from(self.config.events_per_frame));
         }
     }
 
