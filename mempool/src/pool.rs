@@ -20,7 +20,7 @@ pub const MAX_BUFFERS: usize = 1 << 26;
 pub const MAX_ROOM: usize = 1 << 20;
 
 /// What a pool is made of.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct PoolConfig {
     /// Number of buffers, 1 to 67 108 864.
     pub buffers: usize,

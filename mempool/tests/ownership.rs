@@ -61,9 +61,9 @@ fn a_freed_buffer_is_as_new() {
         let other = cache.alloc().unwrap();
         mbuf.chain(other).unwrap();
         if round % 2 == 0 {
-            cache.free(mbuf)
+            cache.free(mbuf);
         } else {
-            drop(mbuf)
+            drop(mbuf);
         }
     }
 }
@@ -111,14 +111,14 @@ fn limits_are_named() {
     assert_eq!(
         error(PoolConfig {
             buffers: 0,
-            ..base.clone()
+            ..base
         }),
         "a pool of 0 buffers: it must have 1 to 67108864"
     );
     assert!(
         error(PoolConfig {
             data_room: 63,
-            ..base.clone()
+            ..base
         })
         .contains("at least 64 B")
     );

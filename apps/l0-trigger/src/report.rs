@@ -141,8 +141,10 @@ impl From<Percentiles> for Quantiles {
 #[derive(Debug, Default, Serialize)]
 pub struct DeadlineReport {
     pub budget_ns: u64,
-    /// Decisions that departed after their budget.
+    /// Times that the budget was missed: late decisions one after another are one miss.
     pub missed: u64,
+    /// Decisions that departed after their budget.
+    pub late_decisions: u64,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -237,11 +239,15 @@ impl Report {
             }
             writeln!(out)?;
         }
-        let (missed, gaps) = (self.deadline.missed, self.jitter_ns.over_half_budget);
+        let d = &self.deadline;
         writeln!(
             out,
-            "deadline   {missed} of {} decisions after {} us; {gaps} gaps of the core above half of that",
-            e.built, micros(self.deadline.budget_ns)
+            "deadline   {} us missed {} times ({} of {} decisions); the core stood still for more than half of it {} times",
+            micros(d.budget_ns),
+            d.missed,
+            d.late_decisions,
+            e.built,
+            self.jitter_ns.over_half_budget
         )?;
         let l = &self.ledger;
         write!(out, "ledger     {} from wire = {} delivered", l.from_wire, l.delivered)?;

@@ -91,7 +91,11 @@ pub fn report(plan: &Plan, ended: Ended) -> Report {
         },
         recording: RecordingReport { written: ended.written, lost: ended.lost_records },
         latency_ns,
-        deadline: DeadlineReport { budget_ns, missed: answers.missed.get() },
+        deadline: DeadlineReport {
+            budget_ns,
+            missed: answers.missed.get(),
+            late_decisions: answers.late.get(),
+        },
         jitter_ns: JitterReport::new(gaps, budget_ns),
         truth,
         emulator: ended.emulator,

@@ -18,16 +18,16 @@ use crate::l0::{Decision, List, primitive_id};
 pub struct AnswerCounts {
     /// Decisions that were sent.
     pub sent: Count,
+    /// Packets that carried them.
+    pub packets: Count,
     /// Decisions that nobody is to be told: they were made, and that is all.
     pub untold: Count,
-    /// Packets that carried them; none without an address.
-    pub packets: Count,
     /// Decisions lost because the transmit queue, the pool or its buffers had no room: an answer
     /// that has to wait would come too late, and make the next ones late too.
     pub no_room: Count,
     /// Decisions lost because the address has not been resolved yet.
     pub unresolved: Count,
-    /// Decisions that were sent after their budget.
+    /// Decisions that were sent, or made if nobody is to be told, after their budget.
     pub missed: Count,
 }
 
@@ -50,6 +50,8 @@ pub struct Answer {
     clock: TscClock,
     budget_cycles: u64,
     total: LatencyHistogram,
+    /// The last decision that departed was late.
+    was_late: bool,
     counts: Arc<AnswerCounts>,
     outbox: Burst<1>,
 }
@@ -72,6 +74,7 @@ impl Answer {
             clock,
             budget_cycles: clock.to_cycles(budget),
             total: LatencyHistogram::new(),
+            was_late: false,
             counts: Arc::default(),
             outbox: Burst::new(),
         }
@@ -168,9 +171,10 @@ impl Answer {
             for &arrival in self.arrivals.iter() {
                 let cycles = now.since(arrival);
                 self.total.record(self.clock.to_ns(cycles).0);
-                self.counts
-                    .missed
-                    .add(u64::from(cycles > self.budget_cycles));
+                let late = cycles > self.budget_cycles;
+                self.counts.late.add(u64::from(late));
+                self.counts.missed.add(u64::from(late && !self.was_late));
+                self.was_late = late;
             }
         }
         self.arrivals.clear();
