@@ -148,6 +148,9 @@ pub fn run(cli: &Cli, plan: &Plan, registry: &Registry, stop: &StopFlag) -> Resu
         }
     }
 
+    // The boards stop first, so that the trigger decides what they have sent; without boards, the
+    // trigger stops when the run is to.
+    let halt = if emulator.is_some() { StopFlag::new() } else { stop.clone() };
     let lost_records = Arc::clone(&taps.lost);
     let trigger = Trigger {
         inputs,
@@ -159,7 +162,7 @@ pub fn run(cli: &Cli, plan: &Plan, registry: &Registry, stop: &StopFlag) -> Resu
             cache: pool.cache(CACHE)?,
             taps: taps.taps,
             patient: recorded,
-            stop: stop.clone(),
+            stop: halt.clone(),
             jitter: JitterMeter::new(clock),
             decisions: 0,
         },
@@ -167,7 +170,7 @@ pub fn run(cli: &Cli, plan: &Plan, registry: &Registry, stop: &StopFlag) -> Resu
         recorded,
         // In the demonstration the emulator counts: all its events are waited for.
         max_events: cli.events.filter(|_| emulator.is_none()),
-        stop: stop.clone(),
+        stop: halt.clone(),
         clock,
     };
 
@@ -183,7 +186,7 @@ pub fn run(cli: &Cli, plan: &Plan, registry: &Registry, stop: &StopFlag) -> Resu
     // After the launches: a new thread inherits where its parent may run.
     lcore::keep_off(plan.trigger_cpu.as_slice());
     let mut house = House { recorder, check, stats: Arc::clone(&env.stats), quiet: cli.quiet };
-    house.keep(&trigger, emulator.as_ref(), stop, cli.duration.map(Duration::from_secs_f64));
+    house.keep(&trigger, emulator.as_ref(), stop, &halt, cli.duration.map(Duration::from_secs_f64));
     let finished = trigger.join();
     stop.stop();
     let boards = emulator.map(Lcore::join).transpose();
@@ -273,15 +276,18 @@ impl House {
         trigger: &Lcore<Finished>,
         emulator: Option<&EmulatorThread>,
         stop: &StopFlag,
+        halt: &StopFlag,
         limit: Option<Duration>,
     ) {
         let start = Instant::now();
         let mut shown = (start, 0);
         while !trigger.is_finished() {
             let busy = self.drain();
-            let over = limit.is_some_and(|limit| start.elapsed() >= limit);
-            if over || emulator.is_some_and(Lcore::is_finished) {
+            if limit.is_some_and(|limit| start.elapsed() >= limit) {
                 stop.stop();
+            }
+            if emulator.is_some_and(Lcore::is_finished) {
+                halt.stop();
             }
             if !self.quiet && shown.0.elapsed() >= Duration::from_secs(1) {
                 let built = self.stats.events.built.get();

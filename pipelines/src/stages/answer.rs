@@ -27,7 +27,10 @@ pub struct AnswerCounts {
     pub no_room: Count,
     /// Decisions lost because the address has not been resolved yet.
     pub unresolved: Count,
-    /// Decisions that were sent, or made if nobody is to be told, after their budget.
+    /// Decisions that departed (or were made, if nobody is to be told) after their budget.
+    pub late: Count,
+    /// Times that the budget was missed: late decisions one after another are one miss, as a core
+    /// that is held up once makes many of them.
     pub missed: Count,
 }
 
