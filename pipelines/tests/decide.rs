@@ -31,10 +31,7 @@ fn accepts(options: DecideOptions, hits: u16, radii: &[f32]) -> bool {
     let counts = &env.stats.events;
     assert_eq!(
         (counts.accepted.get(), counts.rejected.get()),
-        match out[0].accepted {
-            true => (1, 0),
-            false => (0, 1),
-        }
+        (out[0].accepted.into(), (!out[0].accepted).into())
     );
     out[0].accepted
 }
