@@ -35,6 +35,8 @@ pub mod event;
 pub mod histogram;
 pub mod lcore;
 pub mod ledger;
+#[cfg(doctest)]
+mod misuse;
 pub mod net;
 pub mod port;
 pub mod registry;

@@ -1,0 +1,137 @@
+//! What must not compile, beside the nearest thing that does: each pair differs in one line, so
+//! that the failure is of that line.
+//!
+//! # A frame that was sent is gone
+//! ```
+//! # use pollux_pmd::mempool::{Burst, Mempool, PoolConfig};
+//! # let pool = Mempool::new(PoolConfig::default()).unwrap();
+//! let (mbuf, mut burst) = (pool.alloc().unwrap(), Burst::<32>::new());
+//! let _ = mbuf.data();
+//! burst.push(mbuf).unwrap();
+//! ```
+//! ```compile_fail,E0382
+//! # use pollux_pmd::mempool::{Burst, Mempool, PoolConfig};
+//! # let pool = Mempool::new(PoolConfig::default()).unwrap();
+//! let (mbuf, mut burst) = (pool.alloc().unwrap(), Burst::<32>::new());
+//! burst.push(mbuf).unwrap();
+//! let _ = mbuf.data();
+//! ```
+//!
+//! # A buffer has one owner
+//! ```
+//! # use pollux_pmd::mempool::{Mempool, PoolConfig};
+//! # let pool = Mempool::new(PoolConfig::default()).unwrap();
+//! let frozen = pool.alloc().unwrap().freeze();
+//! let other = frozen.clone();
+//! ```
+//! ```compile_fail,E0599
+//! # use pollux_pmd::mempool::{Mempool, PoolConfig};
+//! # let pool = Mempool::new(PoolConfig::default()).unwrap();
+//! let mbuf = pool.alloc().unwrap();
+//! let other = mbuf.clone();
+//! ```
+//!
+//! # What is shared is read-only
+//! ```
+//! # use pollux_pmd::mempool::{Mempool, PoolConfig};
+//! # let pool = Mempool::new(PoolConfig::default()).unwrap();
+//! let mut frozen = pool.alloc().unwrap().freeze();
+//! let _ = frozen.data();
+//! ```
+//! ```compile_fail,E0599
+//! # use pollux_pmd::mempool::{Mempool, PoolConfig};
+//! # let pool = Mempool::new(PoolConfig::default()).unwrap();
+//! let mut frozen = pool.alloc().unwrap().freeze();
+//! let _ = frozen.data_mut();
+//! ```
+//!
+//! # A queue is polled by one thread
+//! ```
+//! # use pollux_pmd::mempool::{Burst, Mempool, PoolConfig};
+//! # use pollux_pmd::{PortConfig, Registry};
+//! # let pool = Mempool::new(PoolConfig::default()).unwrap();
+//! # let port = Registry::builtin().open("null").unwrap();
+//! # let config = PortConfig { rx_queues: 2, ..PortConfig::new(pool.clone()) };
+//! let mut rx = port.configure(config).unwrap().start().unwrap().rx;
+//! let [one, two] = &mut rx[..] else { return };
+//! std::thread::scope(|s| {
+//!     s.spawn(|| one.rx(&mut pool.cache(32).unwrap(), &mut Burst::<8>::new()));
+//!     s.spawn(|| two.rx(&mut pool.cache(32).unwrap(), &mut Burst::<8>::new()));
+//! });
+//! ```
+//! ```compile_fail,E0499
+//! # use pollux_pmd::mempool::{Burst, Mempool, PoolConfig};
+//! # use pollux_pmd::{PortConfig, Registry};
+//! # let pool = Mempool::new(PoolConfig::default()).unwrap();
+//! # let port = Registry::builtin().open("null").unwrap();
+//! # let config = PortConfig { rx_queues: 2, ..PortConfig::new(pool.clone()) };
+//! let mut rx = port.configure(config).unwrap().start().unwrap().rx;
+//! let [one, two] = &mut rx[..] else { return };
+//! std::thread::scope(|s| {
+//!     s.spawn(|| one.rx(&mut pool.cache(32).unwrap(), &mut Burst::<8>::new()));
+//!     s.spawn(|| one.rx(&mut pool.cache(32).unwrap(), &mut Burst::<8>::new()));
+//! });
+//! ```
+//! Nor can it be looked at from there while it is polled:
+//! ```
+//! fn goes_to_another_thread<T: Send>() {}
+//! goes_to_another_thread::<pollux_pmd::RxQueue>();
+//! goes_to_another_thread::<pollux_pmd::TxQueue>();
+//! ```
+//! ```compile_fail,E0277
+//! fn is_shared_between_threads<T: Sync>() {}
+//! is_shared_between_threads::<pollux_pmd::RxQueue>();
+//! ```
+//! ```compile_fail,E0277
+//! fn is_shared_between_threads<T: Sync>() {}
+//! is_shared_between_threads::<pollux_pmd::TxQueue>();
+//! ```
+//!
+//! # A running port keeps its configuration
+//! ```
+//! # use pollux_pmd::mempool::{Mempool, PoolConfig};
+//! # use pollux_pmd::{PortConfig, Registry, StartedPort};
+//! # let config = PortConfig::new(Mempool::new(PoolConfig::default()).unwrap());
+//! # let port = Registry::builtin().open("null").unwrap();
+//! let StartedPort { port, rx, tx } = port.configure(config.clone()).unwrap().start().unwrap();
+//! let port = port.stop(rx, tx).unwrap().deconfigure();
+//! let port = port.configure(config).unwrap();
+//! ```
+//! ```compile_fail,E0599
+//! # use pollux_pmd::mempool::{Mempool, PoolConfig};
+//! # use pollux_pmd::{PortConfig, Registry, StartedPort};
+//! # let config = PortConfig::new(Mempool::new(PoolConfig::default()).unwrap());
+//! # let port = Registry::builtin().open("null").unwrap();
+//! let StartedPort { port, rx, tx } = port.configure(config.clone()).unwrap().start().unwrap();
+//! let port = port.configure(config).unwrap();
+//! ```
+//! It does not stop while a loop has one of its queues:
+//! ```
+//! # use pollux_pmd::mempool::{Burst, Mempool, PoolConfig};
+//! # use pollux_pmd::{PortConfig, Registry, StartedPort};
+//! # let pool = Mempool::new(PoolConfig::default()).unwrap();
+//! # let (mut cache, mut burst) = (pool.cache(32).unwrap(), Burst::<8>::new());
+//! # let port = Registry::builtin().open("null").unwrap();
+//! # let port = port.configure(PortConfig::new(pool)).unwrap();
+//! let StartedPort { port, mut rx, tx } = port.start().unwrap();
+//! rx[0].rx(&mut cache, &mut burst);
+//! port.stop(rx, tx).unwrap();
+//! ```
+//! ```compile_fail,E0382
+//! # use pollux_pmd::mempool::{Burst, Mempool, PoolConfig};
+//! # use pollux_pmd::{PortConfig, Registry, StartedPort};
+//! # let pool = Mempool::new(PoolConfig::default()).unwrap();
+//! # let (mut cache, mut burst) = (pool.cache(32).unwrap(), Burst::<8>::new());
+//! # let port = Registry::builtin().open("null").unwrap();
+//! # let port = port.configure(PortConfig::new(pool)).unwrap();
+//! let StartedPort { port, mut rx, tx } = port.start().unwrap();
+//! port.stop(rx, tx).unwrap();
+//! rx[0].rx(&mut cache, &mut burst);
+//! ```
+//!
+//! # Only a configured port starts
+//! ```compile_fail,E0599
+//! # use pollux_pmd::Registry;
+//! let port = Registry::builtin().open("null").unwrap();
+//! let started = port.start().unwrap();
+//! ```
