@@ -109,10 +109,7 @@ fn limits_are_named() {
     let error = |config| Mempool::new(config).unwrap_err().to_string();
     let base = PoolConfig::default();
     assert_eq!(
-        error(PoolConfig {
-            buffers: 0,
-            ..base
-        }),
+        error(PoolConfig { buffers: 0, ..base }),
         "a pool of 0 buffers: it must have 1 to 67108864"
     );
     assert!(

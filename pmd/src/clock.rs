@@ -1,7 +1,7 @@
 //! The one clock of the poll loops.
 
-use std::sync::OnceLock;
 use std::sync::Arc;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -44,8 +44,14 @@ impl TscClock {
 
     fn from_hz(hz: u64) -> Self {
         let hz = hz.max(1);
-        let ratio = |a: u64, b: u64| u64::try_from((u128::from(a) << 32) / u128::from(b)).unwrap_or(u64::MAX);
-        Self { hz, ns_per_cycle: ratio(1_000_000_000, hz), cycles_per_ns: ratio(hz, 1_000_000_000) }
+        let ratio = |a: u64, b: u64| {
+            u64::try_from((u128::from(a) << 32) / u128::from(b)).unwrap_or(u64::MAX)
+        };
+        Self {
+            hz,
+            ns_per_cycle: ratio(1_000_000_000, hz),
+            cycles_per_ns: ratio(hz, 1_000_000_000),
+        }
     }
 
     /// Cycles a second.
@@ -105,16 +111,24 @@ fn measure_hz(span: Duration) -> u64 {
                 let before = read_counter();
                 let at = Instant::now();
                 let after = read_counter();
-                (after.wrapping_sub(before), before.wrapping_add(after.wrapping_sub(before) / 2), at)
+                (
+                    after.wrapping_sub(before),
+                    before.wrapping_add(after.wrapping_sub(before) / 2),
+                    at,
+                )
             })
             .min_by_key(|&(width, ..)| width)
-            .map_or_else(|| (read_counter(), Instant::now()), |(_, cycles, at)| (cycles, at))
+            .map_or_else(
+                || (read_counter(), Instant::now()),
+                |(_, cycles, at)| (cycles, at),
+            )
     };
     let (cycles0, at0) = reading();
     std::thread::sleep(span);
     let (cycles1, at1) = reading();
     let ns = at1.duration_since(at0).as_nanos().max(1);
-    u64::try_from(u128::from(cycles1.wrapping_sub(cycles0)) * 1_000_000_000 / ns).unwrap_or(1_000_000_000)
+    u64::try_from(u128::from(cycles1.wrapping_sub(cycles0)) * 1_000_000_000 / ns)
+        .unwrap_or(1_000_000_000)
 }
 
 /// A clock that stands still until it is told to move: for tests and simulations. One cycle is
@@ -164,7 +178,10 @@ mod tests {
         assert_eq!(clock.to_cycles(Ns(1_000_000_000)), 2_600_000_000);
         for ns in [1_000, 1_000_000, 86_400_000_000_000] {
             let back = clock.to_ns(clock.to_cycles(Ns(ns))).0;
-            assert!(ns - back <= 1 + ns / 1_000_000_000, "{ns} came back as {back}");
+            assert!(
+                ns - back <= 1 + ns / 1_000_000_000,
+                "{ns} came back as {back}"
+            );
         }
     }
 
@@ -176,6 +193,9 @@ mod tests {
         let (t1, i1) = (clock.now(), Instant::now());
         let ours = clock.to_ns(t1.since(t0)).0 as f64;
         let theirs = (i1 - i0).as_nanos() as f64;
-        assert!((ours / theirs - 1.0).abs() < 0.2, "{ours} ns against {theirs} ns");
+        assert!(
+            (ours / theirs - 1.0).abs() < 0.2,
+            "{ours} ns against {theirs} ns"
+        );
     }
 }

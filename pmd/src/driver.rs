@@ -83,7 +83,11 @@ impl Origin {
     /// The first frame of a queue is number 0.
     #[must_use]
     pub fn new(port: u16, queue: u16) -> Self {
-        Self { port, queue, next: 0 }
+        Self {
+            port,
+            queue,
+            next: 0,
+        }
     }
 
     /// Stamps a frame with its origin and counts it.

@@ -60,7 +60,9 @@ impl LatencyHistogram {
     /// How many values are above `ns`.
     #[must_use]
     pub fn count_above(&self, ns: u64) -> u64 {
-        self.0.as_ref().map_or(0, |h| h.len() - h.count_between(0, ns))
+        self.0
+            .as_ref()
+            .map_or(0, |h| h.len() - h.count_between(0, ns))
     }
 
     /// What reports print.
@@ -93,7 +95,10 @@ mod tests {
         histogram.record(u64::MAX);
         let p = histogram.percentiles();
         let near = |value: u64, truth: u64| value.abs_diff(truth) * 100 <= truth;
-        assert!(near(p.p50, 50_000) && near(p.p99, 99_000) && near(p.p9999, 99_990), "{p:?}");
+        assert!(
+            near(p.p50, 50_000) && near(p.p99, 99_000) && near(p.p9999, 99_990),
+            "{p:?}"
+        );
         assert_eq!(p.count, 100_001);
         assert!(p.max >= LONGEST_NS);
         assert_eq!(histogram.count_above(2 * 100_000), 1);

@@ -45,7 +45,9 @@ impl StopFlag {
 #[non_exhaustive]
 pub enum LcoreError {
     /// The CPU is not one of those that this process may run on.
-    #[error("cpu {cpu} is not among the CPUs of this process ({allowed}); see taskset(1) and cpusets")]
+    #[error(
+        "cpu {cpu} is not among the CPUs of this process ({allowed}); see taskset(1) and cpusets"
+    )]
     NoSuchCpu {
         /// The CPU asked for.
         cpu: usize,
@@ -85,8 +87,11 @@ pub struct Lcore<T> {
 /// CPUs that this process may run on, in order.
 #[must_use]
 pub fn allowed_cpus() -> Vec<usize> {
-    let mut cpus: Vec<_> =
-        core_affinity::get_core_ids().unwrap_or_default().iter().map(|core| core.id).collect();
+    let mut cpus: Vec<_> = core_affinity::get_core_ids()
+        .unwrap_or_default()
+        .iter()
+        .map(|core| core.id)
+        .collect();
     cpus.sort_unstable();
     cpus
 }
@@ -98,13 +103,20 @@ pub fn allowed_cpus() -> Vec<usize> {
 pub fn pin(name: &str, cpu: usize) -> Result<(), LcoreError> {
     let allowed = allowed_cpus();
     if !allowed.contains(&cpu) {
-        let allowed = allowed.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+        let allowed = allowed
+            .iter()
+            .map(usize::to_string)
+            .collect::<Vec<_>>()
+            .join(",");
         return Err(LcoreError::NoSuchCpu { cpu, allowed });
     }
     if core_affinity::set_for_current(core_affinity::CoreId { id: cpu }) {
         Ok(())
     } else {
-        Err(LcoreError::Pin { name: name.into(), cpu })
+        Err(LcoreError::Pin {
+            name: name.into(),
+            cpu,
+        })
     }
 }
 
@@ -112,7 +124,9 @@ pub fn pin(name: &str, cpu: usize) -> Result<(), LcoreError> {
 /// stays where it is. For the threads that keep house.
 pub fn keep_off(loops: &[usize]) {
     let mut set = rustix::thread::CpuSet::new();
-    let free = allowed_cpus().into_iter().filter(|cpu| !loops.contains(cpu));
+    let free = allowed_cpus()
+        .into_iter()
+        .filter(|cpu| !loops.contains(cpu));
     for cpu in free.filter(|&cpu| cpu < rustix::thread::CpuSet::MAX_CPU) {
         set.set(cpu);
     }
@@ -134,7 +148,11 @@ pub fn launch<T: Send + 'static>(
     body: impl FnOnce() -> T + Send + 'static,
 ) -> Result<Lcore<T>, LcoreError> {
     if let Some(cpu) = cpu.filter(|cpu| !allowed_cpus().contains(cpu)) {
-        let allowed = allowed_cpus().iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+        let allowed = allowed_cpus()
+            .iter()
+            .map(usize::to_string)
+            .collect::<Vec<_>>()
+            .join(",");
         return Err(LcoreError::NoSuchCpu { cpu, allowed });
     }
     let thread_name = name.to_owned();
@@ -146,8 +164,14 @@ pub fn launch<T: Send + 'static>(
             }
             Ok(body())
         })
-        .map_err(|source| LcoreError::Spawn { name: name.into(), source })?;
-    Ok(Lcore { name: name.into(), thread })
+        .map_err(|source| LcoreError::Spawn {
+            name: name.into(),
+            source,
+        })?;
+    Ok(Lcore {
+        name: name.into(),
+        thread,
+    })
 }
 
 impl<T> Lcore<T> {
@@ -162,7 +186,9 @@ impl<T> Lcore<T> {
     /// # Errors
     /// A loop that could not be pinned, or that panicked.
     pub fn join(self) -> Result<T, LcoreError> {
-        self.thread.join().unwrap_or(Err(LcoreError::Panicked { name: self.name }))
+        self.thread
+            .join()
+            .unwrap_or(Err(LcoreError::Panicked { name: self.name }))
     }
 }
 
@@ -219,7 +245,11 @@ impl JitterMeter {
     /// A meter whose first gap starts now.
     #[must_use]
     pub fn new(clock: TscClock) -> Self {
-        Self { clock, last: clock.now(), gaps: LatencyHistogram::new() }
+        Self {
+            clock,
+            last: clock.now(),
+            gaps: LatencyHistogram::new(),
+        }
     }
 
     /// Records the time since the last tick, and returns the present.
@@ -257,7 +287,10 @@ mod tests {
             std::fs::read_to_string("/proc/thread-self/status").unwrap()
         });
         let status = status.unwrap().join().unwrap();
-        let list = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:")).unwrap();
+        let list = status
+            .lines()
+            .find_map(|l| l.strip_prefix("Cpus_allowed_list:"))
+            .unwrap();
         assert_eq!(parse_cpu_list(list), [cpu]);
         assert!(status.starts_with("Name:\ttest-loop"));
     }
@@ -265,13 +298,23 @@ mod tests {
     #[test]
     fn a_cpu_that_is_not_there_is_named() {
         let error = launch("l", Some(99_999), || ()).err().unwrap().to_string();
-        assert!(error.starts_with("cpu 99999 is not among the CPUs of this process (0"), "{error}");
+        assert!(
+            error.starts_with("cpu 99999 is not among the CPUs of this process (0"),
+            "{error}"
+        );
     }
 
     #[test]
     fn a_panic_is_an_error_of_join() {
-        let lcore = launch("doomed", None, || if true { std::panic::resume_unwind(Box::new(())) });
-        assert_eq!(lcore.unwrap().join().err().unwrap().to_string(), "the loop `doomed` panicked");
+        let lcore = launch("doomed", None, || {
+            if true {
+                std::panic::resume_unwind(Box::new(()))
+            }
+        });
+        assert_eq!(
+            lcore.unwrap().join().err().unwrap().to_string(),
+            "the loop `doomed` panicked"
+        );
     }
 
     #[test]

@@ -153,7 +153,10 @@ impl Balance {
 
     /// The causes that lost frames, with their counts.
     pub fn drops(&self) -> impl Iterator<Item = (Cause, u64)> + '_ {
-        Cause::ALL.iter().map(|&cause| (cause, self.dropped_for(cause))).filter(|&(_, n)| n > 0)
+        Cause::ALL
+            .iter()
+            .map(|&cause| (cause, self.dropped_for(cause)))
+            .filter(|&(_, n)| n > 0)
     }
 
     /// Whether every frame is accounted for.
@@ -178,10 +181,19 @@ impl fmt::Display for Balance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.is_balanced() { "=" } else { "!=" };
         let (delivered, dropped) = (self.delivered, self.dropped_total());
-        write!(f, "{} frames from the wire {sign} {delivered} delivered", self.from_wire)?;
+        write!(
+            f,
+            "{} frames from the wire {sign} {delivered} delivered",
+            self.from_wire
+        )?;
         write!(f, " + {dropped} dropped")?;
         for (i, (cause, n)) in self.drops().enumerate() {
-            write!(f, "{}{n} {}", if i == 0 { " (" } else { ", " }, cause.name())?;
+            write!(
+                f,
+                "{}{n} {}",
+                if i == 0 { " (" } else { ", " },
+                cause.name()
+            )?;
         }
         f.write_str(if dropped > 0 { ")" } else { "" })
     }
@@ -194,7 +206,7 @@ impl fmt::Display for Balance {
     .0.from_wire, .0.delivered, .0.dropped_total(),
     i128::from(.0.from_wire) - i128::from(.0.delivered) - i128::from(.0.dropped_total())
 )]
-pub struct Imbalance(pub Balance);
+pub struct Imbalance(pub Box<Balance>);
 
 /// The tallies of one run.
 #[derive(Clone, Default)]
@@ -216,7 +228,9 @@ impl Ledger {
 
     /// The places and their counters now.
     pub fn places(&self) -> impl Iterator<Item = (&str, Balance)> {
-        self.places.iter().map(|(name, view)| (name.as_str(), view.balance()))
+        self.places
+            .iter()
+            .map(|(name, view)| (name.as_str(), view.balance()))
     }
 
     /// The sum over all places now.
@@ -234,7 +248,11 @@ impl Ledger {
     /// The sum, when frames are missing from it or counted twice.
     pub fn check(&self) -> Result<Balance, Imbalance> {
         let sum = self.balance();
-        if sum.is_balanced() { Ok(sum) } else { Err(Imbalance(sum)) }
+        if sum.is_balanced() {
+            Ok(sum)
+        } else {
+            Err(Imbalance(Box::new(sum)))
+        }
     }
 }
 
@@ -314,24 +332,37 @@ mod tests {
         rx.count_from_wire(10, 640);
         rx.count_dropped(Cause::NoMbuf, 1);
         sink.count_delivered(8);
-        assert_eq!(ledger.check().map_err(|e| e.to_string()).err().as_deref(), Some(
-            "the loss ledger does not balance: 10 from wire, 8 delivered, 1 dropped, difference 1"
-        ));
+        assert_eq!(
+            ledger.check().map_err(|e| e.to_string()).err().as_deref(),
+            Some(
+                "the loss ledger does not balance: 10 from wire, 8 delivered, 1 dropped, difference 1"
+            )
+        );
         let sum = ledger.balance().to_string();
-        assert!(sum.contains("10 frames from the wire != 8 delivered + 1 dropped"), "{sum}");
+        assert!(
+            sum.contains("10 frames from the wire != 8 delivered + 1 dropped"),
+            "{sum}"
+        );
         sink.count_dropped(Cause::Late, 1);
         assert_eq!(
             ledger.balance().to_string(),
             "10 frames from the wire = 8 delivered + 2 dropped (1 no-mbuf, 1 late)"
         );
         let sum = ledger.check().ok();
-        assert_eq!(sum.map(|s| s.drops().collect::<Vec<_>>()), Some(vec![(Cause::NoMbuf, 1), (Cause::Late, 1)]));
+        assert_eq!(
+            sum.map(|s| s.drops().collect::<Vec<_>>()),
+            Some(vec![(Cause::NoMbuf, 1), (Cause::Late, 1)])
+        );
     }
 
     #[test]
     fn names_are_unique_and_kebab_case() {
         let mut names: Vec<_> = Cause::ALL.iter().map(|c| c.name()).collect();
-        assert!(names.iter().all(|n| n.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')));
+        assert!(
+            names
+                .iter()
+                .all(|n| n.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'))
+        );
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), CAUSES);

@@ -49,7 +49,8 @@ pub use driver::Capabilities;
 pub use histogram::{LatencyHistogram, Percentiles};
 pub use ledger::{Balance, Cause, Ledger, Tally, TallyView};
 pub use port::{
-    Configured, Port, PortConfig, PortError, Probed, RxQueue, RxState, Started, StartedPort, TxQueue,
+    Configured, Port, PortConfig, PortError, Probed, RxQueue, RxState, Started, StartedPort,
+    TxQueue,
 };
 pub use registry::Registry;
 pub use spec::PortSpec;

@@ -70,7 +70,11 @@ pub enum PortError {
 }
 
 fn in_brackets(hint: &str) -> String {
-    if hint.is_empty() { String::new() } else { format!(" ({hint})") }
+    if hint.is_empty() {
+        String::new()
+    } else {
+        format!(" ({hint})")
+    }
 }
 
 /// What a port is to be set up with.
@@ -90,7 +94,12 @@ impl PortConfig {
     /// One queue each way, 1024 deep.
     #[must_use]
     pub fn new(pool: Mempool) -> Self {
-        Self { rx_queues: 1, tx_queues: 1, ring: 1024, pool }
+        Self {
+            rx_queues: 1,
+            tx_queues: 1,
+            ring: 1024,
+            pool,
+        }
     }
 }
 
@@ -144,7 +153,12 @@ impl<S> Port<S> {
     }
 
     fn with_state<T>(self, state: T) -> Port<T> {
-        Port { driver: self.driver, id: self.id, spec: self.spec, state }
+        Port {
+            driver: self.driver,
+            id: self.id,
+            spec: self.spec,
+            state,
+        }
     }
 }
 
@@ -154,7 +168,12 @@ impl Port<Probed> {
     #[must_use]
     pub fn new(spec: impl Into<String>, driver: Box<dyn Driver>) -> Self {
         static NEXT: AtomicU16 = AtomicU16::new(0);
-        Self { driver, id: NEXT.fetch_add(1, Ordering::Relaxed), spec: spec.into(), state: Probed(()) }
+        Self {
+            driver,
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            spec: spec.into(),
+            state: Probed(()),
+        }
     }
 
     /// Checks the configuration against what the device offers. The device is not touched.
@@ -164,7 +183,11 @@ impl Port<Probed> {
     pub fn configure(self, config: PortConfig) -> Result<Port<Configured>, PortError> {
         let offered = self.driver.capabilities();
         let refuse = |asked: String, offered: String| {
-            Err(PortError::Unsupported { port: self.spec.clone(), asked, offered })
+            Err(PortError::Unsupported {
+                port: self.spec.clone(),
+                asked,
+                offered,
+            })
         };
         if config.rx_queues > offered.max_rx_queues {
             return refuse(
@@ -179,10 +202,16 @@ impl Port<Probed> {
             );
         }
         if config.rx_queues == 0 && config.tx_queues == 0 {
-            return refuse("no queue at all".into(), "queues in at least one direction".into());
+            return refuse(
+                "no queue at all".into(),
+                "queues in at least one direction".into(),
+            );
         }
         if !(2..=1 << 20).contains(&config.ring) {
-            return refuse(format!("a ring of {}", config.ring), "rings of 2 to 1048576".into());
+            return refuse(
+                format!("a ring of {}", config.ring),
+                "rings of 2 to 1048576".into(),
+            );
         }
         self.driver.validate(&config)?;
         Ok(self.with_state(Configured(config)))
@@ -212,7 +241,12 @@ impl Port<Configured> {
         });
         let (rx, tx) = (rx.collect(), tx.collect());
         let Configured(config) = self.state;
-        let port = Port { driver: self.driver, id: self.id, spec: self.spec, state: Started(config) };
+        let port = Port {
+            driver: self.driver,
+            id: self.id,
+            spec: self.spec,
+            state: Started(config),
+        };
         Ok(StartedPort { port, rx, tx })
     }
 
@@ -236,26 +270,45 @@ impl Port<Started> {
     /// # Errors
     /// [`PortError::WrongQueues`] if queues are missing or of another port, or what the device
     /// reported while it stopped (a file that could not be completed, say).
-    pub fn stop(mut self, rx: Vec<RxQueue>, tx: Vec<TxQueue>) -> Result<Port<Configured>, PortError> {
+    pub fn stop(
+        mut self,
+        rx: Vec<RxQueue>,
+        tx: Vec<TxQueue>,
+    ) -> Result<Port<Configured>, PortError> {
         let config = &self.state.0;
         let expected = usize::from(config.rx_queues) + usize::from(config.tx_queues);
         let got = rx.iter().filter(|q| q.origin.port == self.id).count()
             + tx.iter().filter(|q| q.port == self.id).count();
         if got != expected || rx.len() + tx.len() != expected {
-            return Err(PortError::WrongQueues { port: self.spec, expected, got });
+            return Err(PortError::WrongQueues {
+                port: self.spec,
+                expected,
+                got,
+            });
         }
-        let mut tx: Vec<_> = tx.into_iter().map(|queue| (queue.driver, queue.sent)).collect();
+        let mut tx: Vec<_> = tx
+            .into_iter()
+            .map(|queue| (queue.driver, queue.sent))
+            .collect();
         for (driver, sent) in &mut tx {
             driver.finish(sent);
         }
-        let mut rx: Vec<_> = rx.into_iter().map(|queue| (queue.driver, queue.tally)).collect();
+        let mut rx: Vec<_> = rx
+            .into_iter()
+            .map(|queue| (queue.driver, queue.tally))
+            .collect();
         for (driver, tally) in &mut rx {
             driver.finish(tally);
         }
         drop((rx, tx));
         self.driver.stop()?;
         let Started(config) = self.state;
-        Ok(Port { driver: self.driver, id: self.id, spec: self.spec, state: Configured(config) })
+        Ok(Port {
+            driver: self.driver,
+            id: self.id,
+            spec: self.spec,
+            state: Configured(config),
+        })
     }
 }
 
@@ -282,7 +335,12 @@ impl RxQueue {
     /// waits. Buffers for drivers that copy are taken from `cache`.
     #[inline]
     pub fn rx<const N: usize>(&mut self, cache: &mut PoolCache, burst: &mut Burst<N>) -> usize {
-        self.driver.rx(cache, &mut burst.as_mut(), &mut self.origin, &mut self.tally)
+        self.driver.rx(
+            cache,
+            &mut burst.as_mut(),
+            &mut self.origin,
+            &mut self.tally,
+        )
     }
 
     /// As [`rx`](Self::rx), but takes no more than `n` frames.
@@ -293,7 +351,12 @@ impl RxQueue {
         burst: &mut Burst<N>,
         n: usize,
     ) -> usize {
-        self.driver.rx(cache, &mut burst.up_to(n), &mut self.origin, &mut self.tally)
+        self.driver.rx(
+            cache,
+            &mut burst.up_to(n),
+            &mut self.origin,
+            &mut self.tally,
+        )
     }
 
     /// Whether the queue can still yield frames. Cheap, but for the loop's idle rounds.

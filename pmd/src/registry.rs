@@ -24,7 +24,9 @@ impl Registry {
     /// The drivers of this crate.
     #[must_use]
     pub fn builtin() -> Self {
-        let mut registry = Self { entries: Vec::new() };
+        let mut registry = Self {
+            entries: Vec::new(),
+        };
         drivers::register(&mut registry);
         registry
     }
@@ -37,7 +39,11 @@ impl Registry {
         open: impl Fn(&PortSpec) -> Result<Box<dyn Driver>, PortError> + Send + Sync + 'static,
     ) {
         self.entries.retain(|entry| entry.name != name);
-        self.entries.push(Entry { name, usage, open: Box::new(open) });
+        self.entries.push(Entry {
+            name,
+            usage,
+            open: Box::new(open),
+        });
     }
 
     /// One line for each driver.
@@ -48,7 +54,11 @@ impl Registry {
     /// Reads a spec and finds its driver, without opening anything.
     fn find(&self, spec: &str) -> Result<(PortSpec, &Entry), PortError> {
         let parsed: PortSpec = spec.parse()?;
-        let Some(entry) = self.entries.iter().find(|entry| entry.name == parsed.driver()) else {
+        let Some(entry) = self
+            .entries
+            .iter()
+            .find(|entry| entry.name == parsed.driver())
+        else {
             let known: Vec<_> = self.entries.iter().map(|entry| entry.name).collect();
             return Err(PortError::UnknownDriver {
                 driver: parsed.driver().into(),

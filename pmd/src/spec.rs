@@ -79,18 +79,28 @@ impl FromStr for PortSpec {
         if driver.is_empty() {
             return Err(SpecError::NoDriver(spec.into()));
         }
-        let mut parsed = Self { driver: driver.into(), target: None, options: Vec::new() };
+        let mut parsed = Self {
+            driver: driver.into(),
+            target: None,
+            options: Vec::new(),
+        };
         for (i, part) in rest.split(',').filter(|part| !part.is_empty()).enumerate() {
             match part.split_once('=') {
                 Some((key, value)) => {
                     if parsed.option(key).is_some() {
-                        return Err(SpecError::Twice { spec: spec.into(), key: key.into() });
+                        return Err(SpecError::Twice {
+                            spec: spec.into(),
+                            key: key.into(),
+                        });
                     }
                     parsed.options.push((key.into(), value.into()));
                 }
                 None if i == 0 => parsed.target = Some(part.into()),
                 None => {
-                    return Err(SpecError::NotAnOption { spec: spec.into(), part: part.into() });
+                    return Err(SpecError::NotAnOption {
+                        spec: spec.into(),
+                        part: part.into(),
+                    });
                 }
             }
         }
@@ -101,7 +111,10 @@ impl FromStr for PortSpec {
 impl fmt::Display for PortSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.driver)?;
-        let options = self.options.iter().map(|(key, value)| format!("{key}={value}"));
+        let options = self
+            .options
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"));
         for (i, part) in self.target.iter().cloned().chain(options).enumerate() {
             write!(f, "{}{part}", if i == 0 { ':' } else { ',' })?;
         }
@@ -125,7 +138,10 @@ impl PortSpec {
     /// The value of an option.
     #[must_use]
     pub fn option(&self, key: &str) -> Option<&str> {
-        self.options.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
+        self.options
+            .iter()
+            .find(|(k, _)| k == key)
+            .map(|(_, value)| value.as_str())
     }
 
     /// Refuses options that the driver does not know, so that a typo is not ignored.
@@ -133,13 +149,21 @@ impl PortSpec {
     /// # Errors
     /// Names the first unknown option and the known ones.
     pub fn expect_options(&self, known: &[&str]) -> Result<(), SpecError> {
-        match self.options.iter().find(|(key, _)| !known.contains(&key.as_str())) {
+        match self
+            .options
+            .iter()
+            .find(|(key, _)| !known.contains(&key.as_str()))
+        {
             None => Ok(()),
             Some((key, _)) => Err(SpecError::UnknownOption {
                 spec: self.to_string(),
                 driver: self.driver.clone(),
                 key: key.clone(),
-                known: if known.is_empty() { "none".into() } else { known.join(", ") },
+                known: if known.is_empty() {
+                    "none".into()
+                } else {
+                    known.join(", ")
+                },
             }),
         }
     }
@@ -162,10 +186,17 @@ impl PortSpec {
     ///
     /// # Errors
     /// Says what would be valid, when the value is not.
-    pub fn parse_option<T: FromStr>(&self, key: &str, default: T, expected: &str) -> Result<T, SpecError> {
+    pub fn parse_option<T: FromStr>(
+        &self,
+        key: &str,
+        default: T,
+        expected: &str,
+    ) -> Result<T, SpecError> {
         match self.option(key) {
             None => Ok(default),
-            Some(value) => value.parse().map_err(|_| self.bad_value(key, value, expected)),
+            Some(value) => value
+                .parse()
+                .map_err(|_| self.bad_value(key, value, expected)),
         }
     }
 
@@ -200,7 +231,10 @@ mod tests {
             assert_eq!(spec.parse::<PortSpec>().unwrap().to_string(), spec);
         }
         let spec: PortSpec = "pci:0000:03:00.0,mtu=9000".parse().unwrap();
-        assert_eq!((spec.target(), spec.option("mtu")), (Some("0000:03:00.0"), Some("9000")));
+        assert_eq!(
+            (spec.target(), spec.option("mtu")),
+            (Some("0000:03:00.0"), Some("9000"))
+        );
     }
 
     #[test]
@@ -212,6 +246,9 @@ mod tests {
         assert!(error("pcap:rx=a,rx=b").contains("`rx` is given twice"));
         let spec: PortSpec = "pcap:rxx=a".parse().unwrap();
         let typo = spec.expect_options(&["rx", "tx"]).unwrap_err().to_string();
-        assert_eq!(typo, "port spec `pcap:rxx=a`: pcap has no option `rxx`; it has: rx, tx");
+        assert_eq!(
+            typo,
+            "port spec `pcap:rxx=a`: pcap has no option `rxx`; it has: rx, tx"
+        );
     }
 }

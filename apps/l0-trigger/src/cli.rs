@@ -78,6 +78,12 @@ Exit status: 0 if the run ended as asked and every frame is accounted for; 1 if 
 the command line or the configuration is wrong, in which case nothing was opened.";
 
 fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    if seconds > 0.0 && seconds <= 1e7 { Ok(seconds) } else { Err("must be above 0".into()) }
+    let seconds: f64 = text
+        .parse()
+        .map_err(|_| "not a number of seconds".to_owned())?;
+    if seconds > 0.0 && seconds <= 1e7 {
+        Ok(seconds)
+    } else {
+        Err("must be above 0".into())
+    }
 }

@@ -6,7 +6,9 @@ use anyhow::{Context, Result, bail, ensure};
 use pollux_emulator::config::EmulatorConfig;
 use pollux_mempool::time::Ns;
 use pollux_pipelines::formats::mtp::SOURCE_RICH;
-use pollux_pipelines::l0::MAX_SOURCES;
+use pollux_pipelines::l0::{Decision, Frame, L0Stats, MAX_SOURCES};
+use pollux_pipelines::{Pipeline, StageEnv, StageRegistry};
+use pollux_pmd::Ledger;
 use pollux_pmd::net::MacAddr;
 use pollux_pmd::stream::{Demux, DemuxBuilder, StreamId};
 use serde::Deserialize;
@@ -93,7 +95,11 @@ impl Default for Trigger {
 
 impl Default for Memory {
     fn default() -> Self {
-        Self { buffers: 16_384, data_room: 2048, ring: 2048 }
+        Self {
+            buffers: 16_384,
+            data_room: 2048,
+            ring: 2048,
+        }
     }
 }
 
@@ -112,7 +118,9 @@ impl Default for TriggerConfig {
             }),
             memory: Memory::default(),
             streams: (0..u16::from(emulator.boards))
-                .map(|board| Stream { udp_port: peer.trigger_port + board })
+                .map(|board| Stream {
+                    udp_port: peer.trigger_port + board,
+                })
                 .collect(),
             stages: ["decompress", "build", "rings", "decide"].map(stage).into(),
         }
@@ -139,7 +147,11 @@ impl TriggerConfig {
             "trigger.budget_us = {}: it must be 1 to 60000000 (a minute)",
             self.trigger.budget_us
         );
-        let Memory { buffers, data_room, ring } = self.memory;
+        let Memory {
+            buffers,
+            data_room,
+            ring,
+        } = self.memory;
         ensure!(
             (1024..=1 << 22).contains(&buffers),
             "memory.buffers = {buffers}: it must be 1024 to 4194304"
@@ -148,12 +160,20 @@ impl TriggerConfig {
             (256..=65_536).contains(&data_room),
             "memory.data_room = {data_room}: it must be 256 to 65536 bytes"
         );
-        ensure!((64..=65_536).contains(&ring), "memory.ring = {ring}: it must be 64 to 65536");
+        ensure!(
+            (64..=65_536).contains(&ring),
+            "memory.ring = {ring}: it must be 64 to 65536"
+        );
         if let Some(answer) = &self.answer {
-            ensure!(answer.to.port() != 0, "answer.to = {}: the port is missing", answer.to);
+            ensure!(
+                answer.to.port() != 0,
+                "answer.to = {}: the port is missing",
+                answer.to
+            );
             answer.station()?;
         }
         self.demux()?;
+        self.pipeline()?;
         Ok(())
     }
 
@@ -173,13 +193,25 @@ impl TriggerConfig {
         }
         builder.build().context("[[stream]]")
     }
+
+    /// Makes the pipeline, with its counters.
+    pub fn pipeline(&self) -> Result<(Pipeline<Frame, Decision>, StageEnv)> {
+        let stats = L0Stats::new(self.streams.len());
+        let mut env = StageEnv {
+            ledger: Ledger::new(),
+            stats,
+        };
+        let pipeline = StageRegistry::builtin().pipeline(&self.stages, &mut env);
+        Ok((pipeline.context("[[stage]]")?, env))
+    }
 }
 
 impl AnswerTo {
     /// The station behind the address, if it is configured.
     pub fn station(&self) -> Result<Option<MacAddr>> {
         let parse = |mac: &String| {
-            mac.parse::<MacAddr>().with_context(|| format!("answer.mac = `{mac}`"))
+            mac.parse::<MacAddr>()
+                .with_context(|| format!("answer.mac = `{mac}`"))
         };
         self.mac.as_ref().map(parse).transpose()
     }
@@ -203,7 +235,10 @@ mod tests {
         assert!(error("[trigger]\nbudget_us = 0").contains("1 to 60000000"));
         assert!(error("stream = []").contains("1 to 16"));
         let twice = error("[[stream]]\nudp_port = 7\n[[stream]]\nudp_port = 7");
-        assert!(twice.contains("UDP port 7 leads to stream 0 and to stream 1"), "{twice}");
+        assert!(
+            twice.contains("UDP port 7 leads to stream 0 and to stream 1"),
+            "{twice}"
+        );
         assert!(error("[answer]\nto = \"nowhere\"").contains("invalid"));
         assert!(error("[answer]\nto = \"1.2.3.4:5\"\nmac = \"x\"").contains("answer.mac = `x`"));
         assert!(error("[memory]\nbuffers = 1").contains("1024 to 4194304"));

@@ -11,9 +11,11 @@ mod recorder;
 mod replay;
 mod report;
 mod run;
+mod setup;
 mod summary;
 mod trigger;
 
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         .without_time()
         .init();
@@ -80,7 +83,10 @@ fn execute(cli: &Cli, plan: &Plan, registry: &Registry) -> Result<()> {
         write_report(path, &report)?;
     }
     end?;
-    ensure!(report.ledger.balanced, "the loss ledger does not balance: see the report");
+    ensure!(
+        report.ledger.balanced,
+        "the loss ledger does not balance: see the report"
+    );
     Ok(())
 }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use pollux_mempool::PoolCache;
+use pollux_pipelines::Sink;
 use pollux_pipelines::l0::{Decision, L0Record};
 use pollux_pipelines::stages::Answer;
-use pollux_pipelines::Sink;
 use pollux_pmd::event::EventProducer;
 use pollux_pmd::lcore::{JitterMeter, StopFlag};
 use pollux_pmd::{Count, TxQueue};
@@ -38,7 +38,8 @@ impl Sink<Decision> for Outlet {
         if !self.taps.is_empty() {
             self.record(&decision);
         }
-        self.answer.push(&decision, self.tx.as_mut(), &mut self.cache);
+        self.answer
+            .push(&decision, self.tx.as_mut(), &mut self.cache);
         self.decisions += 1;
         // Between two events, so that a gap is never the sum of many events' work.
         self.jitter.tick();

@@ -4,9 +4,7 @@ use std::fmt;
 
 use anyhow::{Context, Result, bail, ensure};
 use pollux_emulator::config::EmulatorConfig;
-use pollux_pipelines::l0::{Decision, Frame, L0Stats};
-use pollux_pipelines::{Pipeline, StageEnv, StageRegistry};
-use pollux_pmd::{Ledger, Registry, lcore};
+use pollux_pmd::{Registry, lcore};
 
 use crate::cli::Cli;
 use crate::config::TriggerConfig;
@@ -33,7 +31,8 @@ impl Plan {
             None => TriggerConfig::default(),
             Some(path) => {
                 let shown = path.display();
-                let text = std::fs::read_to_string(path).with_context(|| format!("--config {shown}"))?;
+                let text =
+                    std::fs::read_to_string(path).with_context(|| format!("--config {shown}"))?;
                 TriggerConfig::from_toml(&text).with_context(|| format!("--config {shown}"))?
             }
         };
@@ -41,24 +40,34 @@ impl Plan {
             None => None,
             Some(path) => {
                 let shown = path.display();
-                let text = std::fs::read_to_string(path).with_context(|| format!("--truth {shown}"))?;
+                let text =
+                    std::fs::read_to_string(path).with_context(|| format!("--truth {shown}"))?;
                 let truth = EmulatorConfig::from_toml(&text);
                 Some(truth.with_context(|| format!("--truth {shown}"))?)
             }
         };
         for spec in &cli.ports {
-            registry.check(spec).with_context(|| format!("--port {spec}"))?;
+            registry
+                .check(spec)
+                .with_context(|| format!("--port {spec}"))?;
         }
         let demo = cli.ports.is_empty() || cli.ports == [LOOPBACK];
         ensure!(
             demo || !cli.ports.iter().any(|spec| spec == LOOPBACK),
             "--port loopback is the demonstration's, and stands alone: nobody else sends there"
         );
-        ensure!(!demo || cli.queues == 1, "--queues is for other ports than the demonstration's");
+        ensure!(
+            !demo || cli.queues == 1,
+            "--queues is for other ports than the demonstration's"
+        );
         let (trigger_cpu, emulator_cpu) = place(&cli.cores, demo)?;
         let mut plan = Self {
             config,
-            ports: if demo { vec![LOOPBACK.into()] } else { cli.ports.clone() },
+            ports: if demo {
+                vec![LOOPBACK.into()]
+            } else {
+                cli.ports.clone()
+            },
             emulator: None,
             truth: None,
             trigger_cpu,
@@ -72,16 +81,7 @@ impl Plan {
         } else {
             plan.truth = given;
         }
-        plan.pipeline().context("[[stage]]")?;
         Ok(plan)
-    }
-
-    /// Makes the pipeline, with its counters.
-    pub fn pipeline(&self) -> Result<(Pipeline<Frame, Decision>, StageEnv)> {
-        let stats = L0Stats::new(self.config.streams.len());
-        let mut env = StageEnv { ledger: Ledger::new(), stats };
-        let pipeline = StageRegistry::builtin().pipeline(&self.config.stages, &mut env)?;
-        Ok((pipeline, env))
     }
 }
 
@@ -89,7 +89,10 @@ impl Plan {
 fn place(cores: &[usize], demo: bool) -> Result<(Option<usize>, Option<usize>)> {
     let allowed = lcore::allowed_cpus();
     for cpu in cores {
-        ensure!(allowed.contains(cpu), "--cores: cpu {cpu} is not among this process's: {allowed:?}");
+        ensure!(
+            allowed.contains(cpu),
+            "--cores: cpu {cpu} is not among this process's: {allowed:?}"
+        );
     }
     match (cores, allowed.as_slice()) {
         ([], [.., emulator, trigger]) if demo => Ok((Some(*trigger), Some(*emulator))),
@@ -99,7 +102,9 @@ fn place(cores: &[usize], demo: bool) -> Result<(Option<usize>, Option<usize>)> 
             Ok((None, None))
         }
         ([trigger], _) if !demo => Ok((Some(*trigger), None)),
-        ([trigger, emulator], _) if demo && trigger != emulator => Ok((Some(*trigger), Some(*emulator))),
+        ([trigger, emulator], _) if demo && trigger != emulator => {
+            Ok((Some(*trigger), Some(*emulator)))
+        }
         (_, _) if demo => bail!("--cores: the demonstration needs two CPUs: trigger,emulator"),
         (_, _) => bail!("--cores: the trigger is one loop and needs one CPU"),
     }
@@ -111,14 +116,24 @@ impl fmt::Display for Plan {
         if let Some(emulator) = &self.emulator {
             let (boards, events) = (emulator.boards, emulator.events);
             let (rate, cpu) = (emulator.rate, cpu(self.emulator_cpu));
-            writeln!(f, "emulate    {boards} boards, {events} events at {rate}/s, on {cpu}")?;
+            writeln!(
+                f,
+                "emulate    {boards} boards, {events} events at {rate}/s, on {cpu}"
+            )?;
         }
-        writeln!(f, "receive    on {}, by {}", self.ports.join(" and "), cpu(self.trigger_cpu))?;
+        writeln!(
+            f,
+            "receive    on {}, by {}",
+            self.ports.join(" and "),
+            cpu(self.trigger_cpu)
+        )?;
         for (stream, id) in self.config.streams.iter().zip(0..) {
             writeln!(f, "stream {id:<3} UDP port {}", stream.udp_port)?;
         }
         let stages = self.config.stages.iter();
-        let names: Vec<_> = stages.filter_map(|stage| stage.get("name")?.as_str()).collect();
+        let names: Vec<_> = stages
+            .filter_map(|stage| stage.get("name")?.as_str())
+            .collect();
         writeln!(f, "pipeline   {}", names.join(" -> "))?;
         match &self.config.answer {
             Some(answer) => writeln!(f, "answer     to {}", answer.to)?,

@@ -45,7 +45,13 @@ impl Receiver {
                 match self.demux.route(&udp) {
                     Some(stream) => {
                         let (offset, len) = (udp.payload_offset, udp.payload_len);
-                        return Some(Frame { mbuf, stream, offset, len, at });
+                        return Some(Frame {
+                            mbuf,
+                            stream,
+                            offset,
+                            len,
+                            at,
+                        });
                     }
                     None => Some(Cause::DemuxMiss),
                 }
@@ -70,7 +76,10 @@ impl Receiver {
         tx: Option<&mut TxQueue>,
         cache: &mut PoolCache,
     ) -> Option<Cause> {
-        let learned = self.peer.as_mut().is_some_and(|peer| peer.arp.observe(request.data()));
+        let learned = self
+            .peer
+            .as_mut()
+            .is_some_and(|peer| peer.arp.observe(request.data()));
         let (Some(responder), Some(tx)) = (&self.responder, tx) else {
             return (!learned).then_some(Cause::NotForUs);
         };
@@ -94,7 +103,9 @@ fn send(
     cache: &mut PoolCache,
     write: impl FnOnce(&mut [u8]) -> Option<usize>,
 ) -> bool {
-    let Some(mut mbuf) = cache.alloc() else { return false };
+    let Some(mut mbuf) = cache.alloc() else {
+        return false;
+    };
     let room = mbuf.tailroom().min(MAX_REPLY);
     let written = mbuf.append(room).and_then(write);
     mbuf.truncate(written.unwrap_or(0));
@@ -127,7 +138,10 @@ impl PeerFinder {
         Self {
             arp,
             ip: peer,
-            to: UdpEndpoint { mac: MacAddr::ZERO, socket: answer.to },
+            to: UdpEndpoint {
+                mac: MacAddr::ZERO,
+                socket: answer.to,
+            },
             from: UdpEndpoint { mac, socket },
             found: false,
         }

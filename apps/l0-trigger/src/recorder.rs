@@ -38,7 +38,13 @@ impl Recorder {
             Ok::<_, Error>(out)
         };
         let out = create().with_context(|| format!("--events-out {}", path.display()))?;
-        Ok(Self { queue, path: path.to_owned(), out, written: 0, failed: None })
+        Ok(Self {
+            queue,
+            path: path.to_owned(),
+            out,
+            written: 0,
+            failed: None,
+        })
     }
 
     /// Takes what is in the queue; whether there was anything.

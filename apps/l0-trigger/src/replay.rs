@@ -34,7 +34,11 @@ impl Pending {
 
 /// Where a frame stands in the order: when it was captured, on which port, as which frame.
 fn rank(frame: &Frame, port: usize) -> (WireTime, usize, u32) {
-    (frame.mbuf.wire_time().unwrap_or_default(), port, frame.mbuf.ordinal())
+    (
+        frame.mbuf.wire_time().unwrap_or_default(),
+        port,
+        frame.mbuf.ordinal(),
+    )
 }
 
 /// Takes the earliest frame of all queues. Every queue that can still yield frames must have one.

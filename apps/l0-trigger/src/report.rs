@@ -69,7 +69,10 @@ impl From<Balance> for LedgerReport {
         Self {
             from_wire: balance.from_wire,
             delivered: balance.delivered,
-            dropped: balance.drops().map(|(cause, n)| (cause.name(), n)).collect(),
+            dropped: balance
+                .drops()
+                .map(|(cause, n)| (cause.name(), n))
+                .collect(),
             balanced: balance.is_balanced(),
         }
     }
@@ -133,8 +136,22 @@ pub struct Quantiles {
 
 impl From<Percentiles> for Quantiles {
     fn from(p: Percentiles) -> Self {
-        let Percentiles { count, p50, p99, p999, p9999, max } = p;
-        Self { p50, p99, p999, p9999, max, count }
+        let Percentiles {
+            count,
+            p50,
+            p99,
+            p999,
+            p9999,
+            max,
+        } = p;
+        Self {
+            p50,
+            p99,
+            p999,
+            p9999,
+            max,
+            count,
+        }
     }
 }
 
@@ -185,8 +202,14 @@ impl Report {
         let seconds = self.duration_s.max(1e-9);
         writeln!(out, "run        {:.2} s, {}", self.duration_s, self.end)?;
         for core in &self.cores {
-            let cpu = core.cpu.map_or("any cpu".into(), |cpu| format!("cpu {cpu}"));
-            let isolated = if core.isolated { "isolated" } else { "not isolated" };
+            let cpu = core
+                .cpu
+                .map_or("any cpu".into(), |cpu| format!("cpu {cpu}"));
+            let isolated = if core.isolated {
+                "isolated"
+            } else {
+                "not isolated"
+            };
             writeln!(out, "core       {:<9} {cpu}, {isolated}", core.role)?;
         }
         for port in &self.ports {
@@ -196,7 +219,10 @@ impl Report {
                 port.spec, port.rx_packets, port.rx_bytes, port.tx_packets
             )?;
         }
-        writeln!(out, "stream     udp port     frames      bytes       gaps  missing  duplicate       late")?;
+        writeln!(
+            out,
+            "stream     udp port     frames      bytes       gaps  missing  duplicate       late"
+        )?;
         for s in &self.streams {
             writeln!(
                 out,
@@ -208,7 +234,10 @@ impl Report {
         writeln!(
             out,
             "events     {} built ({:.0}/s): {} complete, {} incomplete",
-            e.built, e.built as f64 / seconds, e.complete, e.incomplete
+            e.built,
+            e.built as f64 / seconds,
+            e.complete,
+            e.incomplete
         )?;
         writeln!(out, "rings      {} in {} hits", e.rings, e.hits)?;
         let a = &self.answers;
@@ -229,7 +258,10 @@ impl Report {
             let RecordingReport { written, lost } = self.recording;
             writeln!(out, "recording  {written} events written, {lost} lost")?;
         }
-        writeln!(out, "latency us        p50      p99    p99.9   p99.99      max")?;
+        writeln!(
+            out,
+            "latency us        p50      p99    p99.9   p99.99      max"
+        )?;
         let jitter = ("(jitter)", &self.jitter_ns.gaps);
         let stages = self.latency_ns.iter().map(|(name, q)| (name.as_str(), q));
         for (name, q) in stages.chain([jitter]) {
@@ -250,11 +282,19 @@ impl Report {
             self.jitter_ns.over_half_budget
         )?;
         let l = &self.ledger;
-        write!(out, "ledger     {} from wire = {} delivered", l.from_wire, l.delivered)?;
+        write!(
+            out,
+            "ledger     {} from wire = {} delivered",
+            l.from_wire, l.delivered
+        )?;
         for (cause, n) in &l.dropped {
             write!(out, " + {n} {cause}")?;
         }
-        writeln!(out, "{}", if l.balanced { "" } else { "  DOES NOT BALANCE" })?;
+        writeln!(
+            out,
+            "{}",
+            if l.balanced { "" } else { "  DOES NOT BALANCE" }
+        )?;
         writeln!(out, "missing    {} frames never arrived", self.missing)?;
         if let Some(t) = &self.truth {
             writeln!(

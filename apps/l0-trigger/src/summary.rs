@@ -56,20 +56,26 @@ pub fn report(plan: &Plan, ended: Ended) -> Report {
         latency_ns.insert(name.clone(), times.percentiles().into());
     }
     latency_ns.insert("total".into(), outlet.answer.total().percentiles().into());
-    let events = &ended.stats.events;
+    let events = &ended.counters.stats.events;
     let truth = match &ended.emulator {
         Some(emulator) => emulator.truth,
-        None => ended.checked.as_ref().map(RingCheck::report),
+        None => ended.check.as_ref().map(RingCheck::report),
     };
     Report {
         schema: SCHEMA,
         end: run::end(&ended.finished, ended.emulator.as_ref()),
         duration_s: ended.duration.as_secs_f64(),
-        ports: ended.ports.iter().map(PortViews::report).collect(),
+        ports: ended.counters.ports.iter().map(PortViews::report).collect(),
         cores: ended.cores,
-        ledger: ended.ledger.balance().into(),
-        missing: ended.stats.sources.iter().map(|source| source.missing.get()).sum(),
-        streams: streams(plan, &ended.streams, &ended.stats),
+        ledger: ended.counters.ledger.balance().into(),
+        missing: ended
+            .counters
+            .stats
+            .sources
+            .iter()
+            .map(|source| source.missing.get())
+            .sum(),
+        streams: streams(plan, &ended.counters.streams, &ended.counters.stats),
         events: EventsReport {
             built: events.built.get(),
             complete: events.complete.get(),
@@ -89,7 +95,10 @@ pub fn report(plan: &Plan, ended: Ended) -> Report {
             no_room: answers.no_room.get(),
             unresolved: answers.unresolved.get(),
         },
-        recording: RecordingReport { written: ended.written, lost: ended.lost_records },
+        recording: RecordingReport {
+            written: ended.written,
+            lost: ended.counters.lost_records.get(),
+        },
         latency_ns,
         deadline: DeadlineReport {
             budget_ns,

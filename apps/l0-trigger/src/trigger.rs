@@ -8,7 +8,7 @@ use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::{Clock, LatencyHistogram, RxQueue, RxState, TscClock};
 
 use crate::outlet::Outlet;
-use crate::receiver::Receiver;
+use crate::receiver::{PeerFinder, Receiver};
 use crate::replay::{self, Pending};
 
 /// Most frames that are taken from a queue at a time.
@@ -82,12 +82,19 @@ impl Trigger {
                 self.poll(self.moment(start, now), &mut frames)
             };
             if !busy {
-                if self.inputs.iter().all(|input| input.rx.state() == RxState::Exhausted) {
+                if self
+                    .inputs
+                    .iter()
+                    .all(|input| input.rx.state() == RxState::Exhausted)
+                {
                     break End::Exhausted;
                 }
                 self.clock.relax();
             }
-            if self.max_events.is_some_and(|max| self.outlet.decisions >= max) {
+            if self
+                .max_events
+                .is_some_and(|max| self.outlet.decisions >= max)
+            {
                 break End::Enough;
             }
             if now >= next_chores {
@@ -97,12 +104,21 @@ impl Trigger {
         };
         self.pipeline.finish(&mut self.outlet);
         self.outlet.flush();
-        let stages = self.pipeline.times().map(|(n, h)| (n.to_owned(), h.clone())).collect();
+        let stages = self
+            .pipeline
+            .times()
+            .map(|(n, h)| (n.to_owned(), h.clone()))
+            .collect();
         // What a recording had read ahead goes with its queue, uncounted by the pipeline.
         for input in &mut self.inputs {
             input.pending.abort(&mut self.receiver.tally);
         }
-        Finished { inputs: self.inputs, outlet: self.outlet, stages, end }
+        Finished {
+            inputs: self.inputs,
+            outlet: self.outlet,
+            stages,
+            end,
+        }
     }
 
     fn moment(&self, start: Tsc, now: Tsc) -> Moment {
@@ -158,17 +174,29 @@ impl Trigger {
                 if input.pending.is_empty() && input.rx.state() != RxState::Exhausted {
                     // It paces itself, or waits for buffers: its next frame may be the earliest.
                     let busy = !frames.is_empty();
-                    Self::advance(&mut self.pipeline, &mut self.receiver, &mut self.outlet, frames);
+                    Self::advance(
+                        &mut self.pipeline,
+                        &mut self.receiver,
+                        &mut self.outlet,
+                        frames,
+                    );
                     self.outlet.flush();
                     return busy || read;
                 }
             }
-            let Some(frame) = replay::earliest(&mut self.inputs) else { break };
+            let Some(frame) = replay::earliest(&mut self.inputs) else {
+                break;
+            };
             // It fits: the batch is not full.
             let _ = frames.push(frame);
         }
         let busy = !frames.is_empty();
-        Self::advance(&mut self.pipeline, &mut self.receiver, &mut self.outlet, frames);
+        Self::advance(
+            &mut self.pipeline,
+            &mut self.receiver,
+            &mut self.outlet,
+            frames,
+        );
         self.outlet.flush();
         busy || read
     }
@@ -181,7 +209,7 @@ impl Trigger {
         outlet: &mut Outlet,
         frames: &mut Batch<Frame>,
     ) {
-        if let Some(template) = receiver.peer.as_mut().and_then(|peer| peer.newly_found()) {
+        if let Some(template) = receiver.peer.as_mut().and_then(PeerFinder::newly_found) {
             outlet.answer.set_peer(template);
         }
         if frames.is_empty() {

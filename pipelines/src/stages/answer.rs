@@ -165,7 +165,14 @@ impl Answer {
                 });
                 cache.free_burst(&mut self.outbox);
                 self.counts.packets.add(u64::from(sent));
-                (if sent { &self.counts.sent } else { &self.counts.no_room }, sent)
+                (
+                    if sent {
+                        &self.counts.sent
+                    } else {
+                        &self.counts.no_room
+                    },
+                    sent,
+                )
             }
         };
         fate.add(decisions);

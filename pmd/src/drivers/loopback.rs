@@ -25,7 +25,9 @@ struct Loopback {
 pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
     spec.expect_no_target()?;
     spec.expect_options(&[])?;
-    Ok(Box::new(Loopback { spec: spec.to_string() }))
+    Ok(Box::new(Loopback {
+        spec: spec.to_string(),
+    }))
 }
 
 impl Driver for Loopback {
@@ -47,20 +49,30 @@ impl Driver for Loopback {
         }
         Err(PortError::Unsupported {
             port: self.spec.clone(),
-            asked: format!("{} receive and {} transmit queues", config.rx_queues, config.tx_queues),
+            asked: format!(
+                "{} receive and {} transmit queues",
+                config.rx_queues, config.tx_queues
+            ),
             offered: "the same number of each: every queue loops back to itself".into(),
         })
     }
 
     fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
-        let mut queues = Queues { rx: Vec::new(), tx: Vec::new() };
+        let mut queues = Queues {
+            rx: Vec::new(),
+            tx: Vec::new(),
+        };
         for _ in 0..config.rx_queues {
-            let (producer, consumer) = mbuf_ring(config.ring).map_err(|error| PortError::Device {
-                port: self.spec.clone(),
-                what: error.to_string(),
-            })?;
+            let (producer, consumer) =
+                mbuf_ring(config.ring).map_err(|error| PortError::Device {
+                    port: self.spec.clone(),
+                    what: error.to_string(),
+                })?;
             queues.rx.push(Box::new(Rx { wire: consumer }));
-            queues.tx.push(Box::new(Tx { wire: producer, clock: TscClock::get() }));
+            queues.tx.push(Box::new(Tx {
+                wire: producer,
+                clock: TscClock::get(),
+            }));
         }
         Ok(queues)
     }

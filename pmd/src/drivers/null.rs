@@ -25,7 +25,10 @@ pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
     spec.expect_options(&["size"])?;
     let expected = "a frame length of 0 to 65535 bytes (0: receive nothing)";
     let size: u16 = spec.parse_option("size", 64, expected)?;
-    Ok(Box::new(Null { spec: spec.to_string(), size: usize::from(size) }))
+    Ok(Box::new(Null {
+        spec: spec.to_string(),
+        size: usize::from(size),
+    }))
 }
 
 impl Driver for Null {
@@ -48,7 +51,10 @@ impl Driver for Null {
         Err(PortError::Unsupported {
             port: self.spec.clone(),
             asked: format!("frames of {} B", self.size),
-            offered: format!("frames that fit one buffer of {} B", config.pool.data_room()),
+            offered: format!(
+                "frames that fit one buffer of {} B",
+                config.pool.data_room()
+            ),
         })
     }
 
@@ -56,8 +62,12 @@ impl Driver for Null {
         let size = self.size;
         let clock = TscClock::get();
         Ok(Queues {
-            rx: (0..config.rx_queues).map(|_| Box::new(Rx { size, clock }) as Box<_>).collect(),
-            tx: (0..config.tx_queues).map(|_| Box::new(Tx) as Box<_>).collect(),
+            rx: (0..config.rx_queues)
+                .map(|_| Box::new(Rx { size, clock }) as Box<_>)
+                .collect(),
+            tx: (0..config.tx_queues)
+                .map(|_| Box::new(Tx) as Box<_>)
+                .collect(),
         })
     }
 }
@@ -102,7 +112,11 @@ impl TxDriver for Tx {
     #[inline]
     fn tx(&mut self, cache: &mut PoolCache, burst: &mut BurstMut<'_>, sent: &mut Sent) -> usize {
         let n = burst.len();
-        let bytes = burst.as_slice().iter().map(|mbuf| mbuf.total_len() as u64).sum();
+        let bytes = burst
+            .as_slice()
+            .iter()
+            .map(|mbuf| mbuf.total_len() as u64)
+            .sum();
         cache.free_front(burst, n);
         sent.count(n as u64, bytes);
         n

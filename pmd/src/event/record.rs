@@ -87,7 +87,10 @@ impl EventRecord {
     #[must_use]
     pub fn to_bytes(self) -> [u8; size_of::<Self>()] {
         let mut bytes = [0; size_of::<Self>()];
-        for (chunk, word) in bytes.chunks_exact_mut(size_of::<u64>()).zip(self.to_words()) {
+        for (chunk, word) in bytes
+            .chunks_exact_mut(size_of::<u64>())
+            .zip(self.to_words())
+        {
             chunk.copy_from_slice(&word.to_le_bytes());
         }
         bytes

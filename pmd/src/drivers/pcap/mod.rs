@@ -224,5 +224,6 @@ impl Driver for Pcap {
 /// A frame waits in the file until the pool has buffers for all of it. One that needs more than
 /// half of the pool might wait for ever, as caches and rings hold buffers too.
 fn longest_frame(pool: &Mempool) -> usize {
-    pool.longest_frame().min(pool.data_room() * pool.buffers().div_ceil(2))
+    pool.longest_frame()
+        .min(pool.data_room() * pool.buffers().div_ceil(2))
 }
