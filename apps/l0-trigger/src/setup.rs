@@ -1,0 +1,281 @@
+//! From a plan to loops that can be launched: ports, queues, pipeline, taps.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use pollux_emulator::config::EmulatorConfig;
+use pollux_emulator::link::PortLink;
+use pollux_emulator::rings::RingCheck;
+use pollux_emulator::run::EmulatorLoop;
+use pollux_emulator::truth::Truth;
+use pollux_mempool::{Mempool, PoolConfig};
+use pollux_pipelines::StageEnv;
+use pollux_pipelines::l0::L0Stats;
+use pollux_pipelines::stages::Answer;
+use pollux_pmd::event::{EventConsumer, EventQueue, RegionOptions};
+use pollux_pmd::lcore::{JitterMeter, StopFlag};
+use pollux_pmd::net::{MacAddr, ParseOptions, Responder};
+use pollux_pmd::port::{Port, PortConfig, Started, StartedPort};
+use pollux_pmd::stream::StreamView;
+use pollux_pmd::{Capabilities, Count, Ledger, Registry, RxQueue, Tally, TscClock, TxQueue};
+
+use crate::cli::Cli;
+use crate::outlet::{Outlet, Tap};
+use crate::plan::Plan;
+use crate::receiver::{PeerFinder, Receiver};
+use crate::recorder::Recorder;
+use crate::replay::Pending;
+use crate::summary::PortViews;
+use crate::trigger::{Input, Trigger};
+
+/// Free buffers that a loop keeps for itself.
+const CACHE: usize = 512;
+
+/// Records between the trigger loop and whoever takes them: more than half a second's at 100 kHz.
+pub const TAP_RECORDS: usize = 1 << 16;
+
+/// Queues that belong to no loop, before or after the run.
+#[derive(Default)]
+pub struct Queues {
+    pub rx: Vec<RxQueue>,
+    pub tx: Vec<TxQueue>,
+}
+
+/// All that is counted in a run, readable at any time.
+pub struct Counters {
+    pub ports: Vec<PortViews>,
+    pub ledger: Ledger,
+    pub stats: Arc<L0Stats>,
+    pub streams: StreamView,
+    /// Records that a tap's consumer was too slow for.
+    pub lost_records: Arc<Count>,
+}
+
+/// Started ports, and loops that are ready to poll them.
+pub struct Setup {
+    pub ports: Vec<Port<Started>>,
+    pub trigger: Trigger,
+    /// The emulated boards of the demonstration.
+    pub boards: Option<EmulatorLoop<PortLink, TscClock>>,
+    /// Queues that no loop uses.
+    pub idle: Queues,
+    pub recorder: Option<Recorder>,
+    pub check: Option<RingCheck>,
+    pub counters: Counters,
+}
+
+/// A started port before its queues are given out.
+struct Opened {
+    port: Port<Started>,
+    offered: Capabilities,
+    queues: Queues,
+}
+
+impl Setup {
+    /// Opens and starts everything that the plan names. `stop` is what ends the run.
+    pub fn new(cli: &Cli, plan: &Plan, registry: &Registry, stop: &StopFlag) -> Result<Self> {
+        let clock = TscClock::get();
+        let pool = Mempool::new(PoolConfig {
+            buffers: plan.config.memory.buffers,
+            data_room: plan.config.memory.data_room,
+            ..PoolConfig::default()
+        })?;
+        let mut opened = Vec::new();
+        for spec in &plan.ports {
+            opened.push(open(cli, plan, registry, spec, &pool)?);
+        }
+        let views = opened
+            .iter()
+            .map(|o| PortViews::new(o.port.spec(), &o.queues.rx, &o.queues.tx));
+        let views = views.collect();
+
+        let (pipeline, env) = plan.pipeline()?;
+        let StageEnv { mut ledger, stats } = env;
+        let mut taps = Taps::default();
+        let recorder = cli
+            .events_out
+            .as_ref()
+            .map(|path| Recorder::create(path, taps.add()?))
+            .transpose()?;
+        let check = match &plan.truth {
+            Some(truth) => Some(RingCheck::new(taps.add()?, Truth::of(truth)?)),
+            None => None,
+        };
+        let (boards, tx) = match (&plan.emulator, &mut opened[..]) {
+            (Some(config), [loopback]) => {
+                let (boards, tx) = boards(config, loopback, &pool, stop)?;
+                (Some(boards.with_records(taps.add()?)), Some(tx))
+            }
+            _ => (
+                None,
+                opened.iter_mut().find_map(|port| port.queues.tx.pop()),
+            ),
+        };
+        let receiver = receiver(plan, &opened, tx.as_ref())?;
+        let streams = receiver.demux.view();
+        ledger.add("receive", receiver.tally.view());
+
+        let recorded = opened.iter().all(|port| port.offered.recorded);
+        let (mut ports, mut inputs, mut idle) = (Vec::new(), Vec::new(), Queues::default());
+        for (
+            place,
+            Opened {
+                port,
+                offered,
+                queues,
+            },
+        ) in opened.into_iter().enumerate()
+        {
+            for rx in queues.rx {
+                ledger.add(format!("{} queue {}", port.spec(), rx.queue()), rx.tally());
+                let (kernel_backed, pending) = (offered.kernel_backed, Pending::default());
+                inputs.push(Input {
+                    rx,
+                    place,
+                    kernel_backed,
+                    pending,
+                });
+            }
+            idle.tx.extend(queues.tx);
+            ports.push(port);
+        }
+
+        // The boards stop first, so that the trigger decides what they have sent; without boards,
+        // the trigger stops when the run is to.
+        let halt = if boards.is_some() {
+            StopFlag::new()
+        } else {
+            stop.clone()
+        };
+        let (source_id, budget) = (plan.config.trigger.source_id, plan.config.budget());
+        let outlet = Outlet {
+            answer: Answer::new(source_id, budget, receiver.peer.is_some()),
+            tx,
+            cache: pool.cache(CACHE)?,
+            taps: taps.taps,
+            patient: recorded,
+            stop: halt.clone(),
+            jitter: JitterMeter::new(clock),
+            decisions: 0,
+        };
+        let trigger = Trigger {
+            inputs,
+            receiver,
+            pipeline,
+            outlet,
+            burst: usize::from(cli.burst),
+            recorded,
+            // In the demonstration the boards count: all their events are waited for.
+            max_events: cli.events.filter(|_| boards.is_none()),
+            stop: halt,
+            clock,
+        };
+        let counters = Counters {
+            ports: views,
+            ledger,
+            stats,
+            streams,
+            lost_records: taps.lost,
+        };
+        Ok(Self {
+            ports,
+            trigger,
+            boards,
+            idle,
+            recorder,
+            check,
+            counters,
+        })
+    }
+}
+
+/// Opens and starts one port.
+fn open(cli: &Cli, plan: &Plan, registry: &Registry, spec: &str, pool: &Mempool) -> Result<Opened> {
+    let port = registry.open(spec)?;
+    let offered = port.capabilities();
+    // In the demonstration queue 0 carries the boards' frames, and queue 1 the answers.
+    let (rx_queues, tx_queues) = match plan.emulator {
+        Some(_) => (2, 2),
+        None => (cli.queues, offered.max_tx_queues.min(1)),
+    };
+    let ring = plan.config.memory.ring;
+    let config = PortConfig {
+        rx_queues,
+        tx_queues,
+        ring,
+        pool: pool.clone(),
+    };
+    let StartedPort { port, rx, tx } = port.configure(config)?.start()?;
+    Ok(Opened {
+        port,
+        offered,
+        queues: Queues { rx, tx },
+    })
+}
+
+/// The boards of the demonstration, and the queue that answers to them leave by.
+fn boards(
+    config: &EmulatorConfig,
+    loopback: &mut Opened,
+    pool: &Mempool,
+    stop: &StopFlag,
+) -> Result<(EmulatorLoop<PortLink, TscClock>, TxQueue)> {
+    let Queues { rx, tx } = &mut loopback.queues;
+    let (answers_in, answers_out) = (rx.pop(), tx.pop());
+    let (Some(frames_out), Some(answers_out)) = (tx.pop(), answers_out) else {
+        anyhow::bail!("the loopback has too few queues");
+    };
+    let link = PortLink::new(config, frames_out, answers_in, pool.cache(CACHE)?, false)?;
+    Ok((
+        EmulatorLoop::new(config, link, TscClock::get(), stop.clone())?,
+        answers_out,
+    ))
+}
+
+/// The receiver; answers, if any, leave by `tx`.
+fn receiver(plan: &Plan, opened: &[Opened], tx: Option<&TxQueue>) -> Result<Receiver> {
+    let sender = tx.and_then(|tx| opened.iter().find(|opened| opened.port.id() == tx.port()));
+    let mac = sender.and_then(|sender| sender.offered.mac);
+    let ip = plan.config.trigger.ip;
+    let peer = match &plan.config.answer {
+        Some(to) if tx.is_some() => Some(PeerFinder::new(
+            to,
+            mac.unwrap_or(MacAddr::ZERO),
+            ip,
+            to.station()?,
+        )),
+        _ => None,
+    };
+    let checksums = plan.config.trigger.checksums;
+    Ok(Receiver {
+        options: ParseOptions {
+            ip_checksum: checksums,
+            udp_checksum: checksums,
+            local: None,
+        },
+        demux: plan.config.demux()?,
+        tally: Tally::new(),
+        responder: mac.map(|mac| Responder::new(mac, ip)),
+        peer,
+    })
+}
+
+/// The taps of the trigger loop under construction.
+#[derive(Default)]
+struct Taps {
+    taps: Vec<Tap>,
+    lost: Arc<Count>,
+}
+
+impl Taps {
+    fn add(&mut self) -> Result<EventConsumer> {
+        let queue = EventQueue::new(TAP_RECORDS, &RegionOptions::default())?;
+        let (producer, consumer) = queue.split();
+        // One loop writes this counter, whichever tap was full.
+        self.taps.push(Tap {
+            producer,
+            lost: Arc::clone(&self.lost),
+        });
+        Ok(consumer)
+    }
+}
