@@ -89,7 +89,7 @@ impl Setup {
             .map(|o| PortViews::new(o.port.spec(), &o.queues.rx, &o.queues.tx));
         let views = views.collect();
 
-        let (pipeline, env) = plan.pipeline()?;
+        let (pipeline, env) = plan.config.pipeline()?;
         let StageEnv { mut ledger, stats } = env;
         let mut taps = Taps::default();
         let recorder = cli

@@ -35,9 +35,18 @@ fn a_clean_capture_is_counted_and_judged_exactly() {
     let port = &report["ports"][0];
     assert_eq!(port["spec"], pcap_port(&capture));
     assert_eq!(number(port, "rx_packets"), sent.frames_sent);
-    assert_eq!(number(port, "rx_bytes"), sent.bytes_sent + 42 * sent.frames_sent);
+    assert_eq!(
+        number(port, "rx_bytes"),
+        sent.bytes_sent + 42 * sent.frames_sent
+    );
     assert_eq!(number(port, "tx_packets"), 0);
-    for (id, (stream, board)) in report["streams"].as_array().unwrap().iter().zip(&facts.boards).enumerate() {
+    for (id, (stream, board)) in report["streams"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(&facts.boards)
+        .enumerate()
+    {
         assert_eq!(number(stream, "id"), id as u64);
         assert_eq!(number(stream, "udp_port"), 58_913 + id as u64);
         assert_eq!(number(stream, "packets"), board.frames);
@@ -50,9 +59,16 @@ fn a_clean_capture_is_counted_and_judged_exactly() {
     assert_eq!(number(events, "built"), 5000);
     assert_eq!(number(events, "complete"), 5000);
     assert_eq!(number(events, "incomplete"), 0);
-    assert_eq!(number(events, "accepted") + number(events, "rejected"), 5000);
+    assert_eq!(
+        number(events, "accepted") + number(events, "rejected"),
+        5000
+    );
     assert_eq!(number(events, "hits"), sent.hits_sent);
-    assert_eq!(number(&report["answers"], "untold"), 5000, "nobody can be answered");
+    assert_eq!(
+        number(&report["answers"], "untold"),
+        5000,
+        "nobody can be answered"
+    );
 
     let truth = &report["truth"];
     assert_eq!(number(truth, "events") + number(truth, "crowded"), 5000);
@@ -76,8 +92,18 @@ fn replay(folder: &Folder, ports: &[String], options: &[&str]) -> (Vec<u8>, Valu
 /// The parts of a report that say what was found, not how fast or where.
 fn findings(report: &Value) -> Value {
     let mut report = report.clone();
-    for key in ["duration_s", "ports", "cores", "latency_ns", "deadline", "jitter_ns"] {
-        assert!(report.as_object_mut().unwrap().remove(key).is_some(), "{key}");
+    for key in [
+        "duration_s",
+        "ports",
+        "cores",
+        "latency_ns",
+        "deadline",
+        "jitter_ns",
+    ] {
+        assert!(
+            report.as_object_mut().unwrap().remove(key).is_some(),
+            "{key}"
+        );
     }
     report
 }
@@ -92,7 +118,11 @@ fn assert_deterministic(packets: &[Packet]) {
     let same = |ports: &[String], options: &[&str]| {
         let (again, report_again) = replay(&folder, ports, options);
         assert!(bytes == again, "another event file: {ports:?} {options:?}");
-        assert_eq!(findings(&report), findings(&report_again), "{ports:?} {options:?}");
+        assert_eq!(
+            findings(&report),
+            findings(&report_again),
+            "{ports:?} {options:?}"
+        );
     };
     same(whole, &[]);
     for burst in ["1", "7", "31"] {
@@ -105,14 +135,23 @@ fn assert_deterministic(packets: &[Packet]) {
 
     // Each board's frames in a file of its own: any order of the ports, any pairing.
     let of_boards = |name: &str, boards: &[u16]| {
-        let board = |packet: &&Packet| u16::from_be_bytes([packet.bytes[36], packet.bytes[37]]) - 58_913;
-        let part: Vec<_> =
-            packets.iter().filter(|packet| boards.contains(&board(packet))).cloned().collect();
+        let board =
+            |packet: &&Packet| u16::from_be_bytes([packet.bytes[36], packet.bytes[37]]) - 58_913;
+        let part: Vec<_> = packets
+            .iter()
+            .filter(|packet| boards.contains(&board(packet)))
+            .cloned()
+            .collect();
         pcap_port(folder.write(name, pcap(&part)))
     };
-    let single: Vec<_> = (0..4).map(|board| of_boards(&format!("{board}.pcap"), &[board])).collect();
+    let single: Vec<_> = (0..4)
+        .map(|board| of_boards(&format!("{board}.pcap"), &[board]))
+        .collect();
     for order in [[0, 1, 2, 3], [3, 1, 0, 2], [2, 3, 1, 0]] {
-        same(&order.map(|board: usize| single[board].clone()), &["--burst", "5"]);
+        same(
+            &order.map(|board: usize| single[board].clone()),
+            &["--burst", "5"],
+        );
     }
     let pairs = [of_boards("31.pcap", &[3, 1]), of_boards("02.pcap", &[0, 2])];
     same(&pairs, &["--queues", "2"]);
@@ -163,7 +202,10 @@ fn the_event_file_is_as_documented() {
         };
         assert_eq!(event.to_bytes(), *bytes);
         let record = L0Record::from_event(&event).unwrap();
-        assert_eq!(record.timestamp, config.first_timestamp + n as u64 * config.spacing());
+        assert_eq!(
+            record.timestamp,
+            config.first_timestamp + n as u64 * config.spacing()
+        );
         assert_eq!((record.sources, record.complete), (0b1111, true));
         rings += u64::from(record.ring_count);
         accepted += u64::from(record.accepted);
@@ -174,12 +216,18 @@ fn the_event_file_is_as_documented() {
         assert_eq!(bytes[26..28], [0b1111, 0]);
         assert_eq!(bytes[28], record.ring_count);
         let more = record.ring_count > 4;
-        assert_eq!(bytes[29], u8::from(record.accepted) | 1 << 1 | u8::from(more) << 2);
+        assert_eq!(
+            bytes[29],
+            u8::from(record.accepted) | 1 << 1 | u8::from(more) << 2
+        );
         assert_eq!(bytes[30..32], [0; 2]);
         assert_eq!(bytes[56..60], (n as u32).to_le_bytes());
         assert_eq!(bytes[60..64], [0, 0, 0x80, 0]);
         let kept = usize::from(record.ring_count.min(4));
-        assert!(bytes[32 + 6 * kept..56].iter().all(|&byte| byte == 0), "rings that are not there");
+        assert!(
+            bytes[32 + 6 * kept..56].iter().all(|&byte| byte == 0),
+            "rings that are not there"
+        );
     }
     assert_eq!(rings, number(&report["events"], "rings"));
     assert_eq!(accepted, number(&report["events"], "accepted"));
@@ -209,7 +257,10 @@ fn assert_faults_are_accounted_for(faults: Faults) -> Facts {
     // A frame with a wrong byte has no number that could be believed: it is missing as well. What
     // is lost before the first or behind the last frame of a board leaves no gap.
     let unseen = facts.sum(|board| board.unseen);
-    assert_eq!(number(report, "missing"), injected.lost + injected.corrupted - unseen);
+    assert_eq!(
+        number(report, "missing"),
+        injected.lost + injected.corrupted - unseen
+    );
     assert_eq!(over_streams(report, "duplicates"), injected.duplicated);
     assert_eq!(over_streams(report, "late"), injected.late);
 
@@ -239,8 +290,14 @@ fn assert_faults_are_accounted_for(faults: Faults) -> Facts {
 }
 
 /// A late frame comes just behind the deadline of its events.
-const NONE: Faults =
-    Faults { lost: 0.0, late: 0.0, late_us: 310, duplicated: 0.0, reordered: 0.0, corrupted: 0.0 };
+const NONE: Faults = Faults {
+    lost: 0.0,
+    late: 0.0,
+    late_us: 310,
+    duplicated: 0.0,
+    reordered: 0.0,
+    corrupted: 0.0,
+};
 
 #[test]
 fn lost_frames_are_missing() {
@@ -256,19 +313,28 @@ fn late_frames_are_late() {
 
 #[test]
 fn frames_that_come_twice_are_duplicates() {
-    assert_faults_are_accounted_for(Faults { duplicated: 0.1, ..NONE });
+    assert_faults_are_accounted_for(Faults {
+        duplicated: 0.1,
+        ..NONE
+    });
 }
 
 #[test]
 fn frames_out_of_order_are_used() {
-    let facts = assert_faults_are_accounted_for(Faults { reordered: 0.1, ..NONE });
+    let facts = assert_faults_are_accounted_for(Faults {
+        reordered: 0.1,
+        ..NONE
+    });
     assert!(facts.sum(|board| board.reordered) > 50);
     assert_eq!(facts.complete, 4800);
 }
 
 #[test]
 fn corrupted_frames_are_bad_checksums() {
-    let facts = assert_faults_are_accounted_for(Faults { corrupted: 0.1, ..NONE });
+    let facts = assert_faults_are_accounted_for(Faults {
+        corrupted: 0.1,
+        ..NONE
+    });
     assert!(facts.corrupted > 50);
 }
 
@@ -291,7 +357,9 @@ fn the_last_frames_of_a_board_can_be_lost_unseen() {
     let (mut packets, _) = packets(&config);
     // The last ten frames of board 0 never came: no later number tells.
     let of_board_0 = |packet: &Packet| packet.bytes[36..38] == 58_913_u16.to_be_bytes();
-    let places: Vec<_> = (0..packets.len()).filter(|&i| of_board_0(&packets[i])).collect();
+    let places: Vec<_> = (0..packets.len())
+        .filter(|&i| of_board_0(&packets[i]))
+        .collect();
     for &place in places.iter().rev().take(10) {
         packets.remove(place);
     }
@@ -308,7 +376,13 @@ fn the_last_frames_of_a_board_can_be_lost_unseen() {
 
 #[test]
 fn corrupted_frames_whose_checksum_is_not_verified_never_break_the_books() {
-    let config = faulty_boards(4800, Faults { corrupted: 0.3, ..NONE });
+    let config = faulty_boards(
+        4800,
+        Faults {
+            corrupted: 0.3,
+            ..NONE
+        },
+    );
     let (packets, sent) = packets(&config);
     let folder = Folder::new();
     let capture = folder.write("corrupt.pcap", pcap(&packets));
@@ -317,6 +391,14 @@ fn corrupted_frames_whose_checksum_is_not_verified_never_break_the_books() {
     let report = ended.report();
     assert_eq!(number(&report["ledger"], "from_wire"), sent.frames_sent);
     let dropped = drops(report);
-    assert!(dropped.iter().any(|&(cause, n)| cause == "malformed" && n > 0), "{dropped:?}");
-    assert!(dropped.iter().all(|&(cause, _)| cause != "bad-checksum"), "{dropped:?}");
+    assert!(
+        dropped
+            .iter()
+            .any(|&(cause, n)| cause == "malformed" && n > 0),
+        "{dropped:?}"
+    );
+    assert!(
+        dropped.iter().all(|&(cause, _)| cause != "bad-checksum"),
+        "{dropped:?}"
+    );
 }

@@ -23,26 +23,48 @@ pub struct Packet {
 
 /// A run of the boards with few rings, so that a test build keeps up.
 pub fn boards(events: u64) -> EmulatorConfig {
-    EmulatorConfig { events, ..EmulatorConfig::default() }
+    EmulatorConfig {
+        events,
+        ..EmulatorConfig::default()
+    }
 }
 
 /// One ring in every event.
 pub fn single_rings(events: u64) -> EmulatorConfig {
-    let physics = ModelConfig { rings: Rings::Fixed(1), ..ModelConfig::default() };
-    EmulatorConfig { physics, ..boards(events) }
+    let physics = ModelConfig {
+        rings: Rings::Fixed(1),
+        ..ModelConfig::default()
+    };
+    EmulatorConfig {
+        physics,
+        ..boards(events)
+    }
 }
 
 /// Boards whose frames come so often that one which comes behind its successor is still in time
 /// for its events (160 us, where events wait 300 us).
 pub fn faulty_boards(events: u64, faults: Faults) -> EmulatorConfig {
-    EmulatorConfig { events_per_frame: 16, faults, ..boards(events) }
+    EmulatorConfig {
+        events_per_frame: 16,
+        faults,
+        ..boards(events)
+    }
 }
 
 /// Has the emulator write a capture.
 pub fn record(config: &EmulatorConfig, path: &Path) -> EmulatorReport {
-    let pool = Mempool::new(PoolConfig { buffers: 1024, ..PoolConfig::default() }).unwrap();
-    let port = Registry::builtin().open(&format!("pcap:tx={}", path.display())).unwrap();
-    let port = port.configure(PortConfig { rx_queues: 0, ..PortConfig::new(pool.clone()) });
+    let pool = Mempool::new(PoolConfig {
+        buffers: 1024,
+        ..PoolConfig::default()
+    })
+    .unwrap();
+    let port = Registry::builtin()
+        .open(&format!("pcap:tx={}", path.display()))
+        .unwrap();
+    let port = port.configure(PortConfig {
+        rx_queues: 0,
+        ..PortConfig::new(pool.clone())
+    });
     let StartedPort { port, rx, mut tx } = port.unwrap().start().unwrap();
     let cache = pool.cache(64).unwrap();
     let link = PortLink::new(config, tx.pop().unwrap(), None, cache, true).unwrap();
@@ -69,7 +91,10 @@ pub fn read(path: &Path) -> Vec<Packet> {
     while let Some(block) = reader.next_block() {
         if let Block::EnhancedPacket(packet) = block.unwrap() {
             let time = packet.timestamp.as_nanos() as u64;
-            packets.push(Packet { time, bytes: packet.data.into_owned() });
+            packets.push(Packet {
+                time,
+                bytes: packet.data.into_owned(),
+            });
         }
     }
     packets

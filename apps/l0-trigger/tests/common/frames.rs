@@ -29,7 +29,13 @@ pub fn checksum_holds(frame: &[u8]) -> bool {
 }
 
 pub fn ethernet(ethertype: u16, body: &[u8]) -> Vec<u8> {
-    [&[2, 0, 0, 0, 0, 1], &[2, 0, 0, 0, 0, 2], &ethertype.to_be_bytes()[..], body].concat()
+    [
+        &[2, 0, 0, 0, 0, 1],
+        &[2, 0, 0, 0, 0, 2],
+        &ethertype.to_be_bytes()[..],
+        body,
+    ]
+    .concat()
 }
 
 /// An IPv4 datagram from the boards to the trigger; `flags_offset` as in the header.
@@ -50,7 +56,9 @@ pub fn ipv4(protocol: u8, flags_offset: u16, body: &[u8]) -> Vec<u8> {
 /// A UDP datagram with a right checksum over addresses of any family.
 fn udp_datagram(addresses: &[u8], dst_port: u16, payload: &[u8]) -> Vec<u8> {
     let len = 8 + payload.len() as u16;
-    let mut udp = [30_000_u16, dst_port, len, 0].map(u16::to_be_bytes).concat();
+    let mut udp = [30_000_u16, dst_port, len, 0]
+        .map(u16::to_be_bytes)
+        .concat();
     udp.extend(payload);
     let sum = checksum(&[addresses, &[0, 17], &len.to_be_bytes(), &udp].concat());
     udp[6..8].copy_from_slice(&if sum == 0 { 0xffff } else { sum }.to_be_bytes());
@@ -88,7 +96,12 @@ pub fn arp_request(target: [u8; 4]) -> Vec<u8> {
 pub fn hits(board: u8, sequence: u32, timestamps: &[u64]) -> Vec<u8> {
     let mut writer = HitsWriter::new(vec![0; 1472], 0x1c, board, sequence).unwrap();
     for timestamp in timestamps {
-        let hits: Vec<_> = (0..5).map(|i| Hit { pm: u16::from(board) * 400 + i * 40, fine: 9 }).collect();
+        let hits: Vec<_> = (0..5)
+            .map(|i| Hit {
+                pm: u16::from(board) * 400 + i * 40,
+                fine: 9,
+            })
+            .collect();
         writer.push(*timestamp, &hits).unwrap();
     }
     let (mut payload, len) = writer.finish();
@@ -98,5 +111,8 @@ pub fn hits(board: u8, sequence: u32, timestamps: &[u64]) -> Vec<u8> {
 
 /// The frame of a board, with some hits for each time stamp.
 pub fn board_frame(board: u8, sequence: u32, timestamps: &[u64]) -> Vec<u8> {
-    udp(TRIGGER_PORT + u16::from(board), &hits(board, sequence, timestamps))
+    udp(
+        TRIGGER_PORT + u16::from(board),
+        &hits(board, sequence, timestamps),
+    )
 }

@@ -56,7 +56,12 @@ impl Run {
     /// Checks the exit status.
     #[track_caller]
     pub fn expect(self, code: i32) -> Self {
-        let Self { status, stdout, stderr, .. } = &self;
+        let Self {
+            status,
+            stdout,
+            stderr,
+            ..
+        } = &self;
         assert_eq!(status.code(), Some(code), "{status}\n{stdout}\n{stderr}");
         self
     }
@@ -81,7 +86,11 @@ impl Run {
     #[track_caller]
     pub fn expect_message(self, named: &[&str]) -> Self {
         for name in named {
-            assert!(self.stderr.contains(name), "no `{name}` in: {}", self.stderr);
+            assert!(
+                self.stderr.contains(name),
+                "no `{name}` in: {}",
+                self.stderr
+            );
         }
         assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
         self
@@ -93,7 +102,11 @@ impl Run {
 pub fn assert_balanced(report: &Value) {
     let ledger = &report["ledger"];
     let dropped: u64 = drops(report).iter().map(|(_, n)| n).sum();
-    assert_eq!(number(ledger, "from_wire"), number(ledger, "delivered") + dropped, "{ledger}");
+    assert_eq!(
+        number(ledger, "from_wire"),
+        number(ledger, "delivered") + dropped,
+        "{ledger}"
+    );
     assert_eq!(ledger["balanced"], true);
 }
 
@@ -101,18 +114,28 @@ pub fn assert_balanced(report: &Value) {
 #[track_caller]
 pub fn drops(report: &Value) -> Vec<(&str, u64)> {
     let dropped = report["ledger"]["dropped"].as_object().unwrap();
-    dropped.iter().map(|(cause, n)| (cause.as_str(), n.as_u64().unwrap())).collect()
+    dropped
+        .iter()
+        .map(|(cause, n)| (cause.as_str(), n.as_u64().unwrap()))
+        .collect()
 }
 
 #[track_caller]
 pub fn number(value: &Value, key: &str) -> u64 {
-    value[key].as_u64().unwrap_or_else(|| panic!("{key} in {value}"))
+    value[key]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{key} in {value}"))
 }
 
 /// The sum of a field over all streams.
 #[track_caller]
 pub fn over_streams(report: &Value, key: &str) -> u64 {
-    report["streams"].as_array().unwrap().iter().map(|stream| number(stream, key)).sum()
+    report["streams"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|stream| number(stream, key))
+        .sum()
 }
 
 /// A running program.
@@ -133,7 +156,10 @@ pub fn start_by<S: AsRef<OsStr>>(by: &[&str], arguments: &[S]) -> Running {
     let mut words = by.iter().copied().chain([TRIGGER]);
     let mut command = Command::new(words.next().unwrap());
     command.args(words).args(arguments);
-    if !arguments.iter().any(|argument| argument.as_ref() == "--report") {
+    if !arguments
+        .iter()
+        .any(|argument| argument.as_ref() == "--report")
+    {
         command.arg("--report").arg(folder.path("report.json"));
     }
     // The output goes to files, so that a full pipe never stops the program.
@@ -144,7 +170,11 @@ pub fn start_by<S: AsRef<OsStr>>(by: &[&str], arguments: &[S]) -> Running {
         .env_remove("RUST_LOG")
         .spawn()
         .unwrap();
-    Running { child, folder, started: Instant::now() }
+    Running {
+        child,
+        folder,
+        started: Instant::now(),
+    }
 }
 
 /// Runs the trigger to its end.
@@ -173,7 +203,9 @@ impl Running {
 
     /// Sends a signal by name.
     pub fn signal(&self, name: &str) {
-        let kill = Command::new("kill").args(["-s", name, &self.id().to_string()]).status();
+        let kill = Command::new("kill")
+            .args(["-s", name, &self.id().to_string()])
+            .status();
         assert!(kill.unwrap().success());
     }
 

@@ -61,7 +61,9 @@ fn le<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 /// waits, in nanoseconds; every event must have one board at least whose frame came in time.
 pub fn facts(packets: &[Packet], config: &EmulatorConfig, patience: u64) -> Facts {
     let mut facts = Facts::default();
-    facts.boards.resize_with(config.boards.into(), Sequence::default);
+    facts
+        .boards
+        .resize_with(config.boards.into(), Sequence::default);
     let mut came = vec![BTreeSet::new(); config.boards.into()];
     let mut in_time: BTreeMap<u64, BTreeSet<u8>> = BTreeMap::new();
     for packet in packets {
@@ -69,7 +71,12 @@ pub fn facts(packets: &[Packet], config: &EmulatorConfig, patience: u64) -> Fact
             facts.corrupted += 1;
             continue;
         };
-        let Arrival { board, sequence, events, delay } = arrival;
+        let Arrival {
+            board,
+            sequence,
+            events,
+            delay,
+        } = arrival;
         let port = config.addresses.trigger_port + u16::from(board);
         assert_eq!(packet.bytes[36..38], port.to_be_bytes());
         let came = &mut came[usize::from(board)];
@@ -101,7 +108,10 @@ pub fn facts(packets: &[Packet], config: &EmulatorConfig, patience: u64) -> Fact
     }
     facts.built = in_time.len() as u64;
     let all = usize::from(config.boards);
-    facts.complete = in_time.values().filter(|boards| boards.len() == all).count() as u64;
+    facts.complete = in_time
+        .values()
+        .filter(|boards| boards.len() == all)
+        .count() as u64;
     facts
 }
 
