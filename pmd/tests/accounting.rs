@@ -7,6 +7,7 @@ use std::any::Any;
 use std::collections::VecDeque;
 
 use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache, PoolConfig};
+use pollux_pmd::ledger::SentView;
 use pollux_pmd::{Cause, Ledger, PortConfig, Registry, RxQueue, StartedPort, Tally, TxQueue};
 use proptest::prelude::*;
 
@@ -218,7 +219,9 @@ proptest! {
         let port = Registry::builtin().open("loopback").unwrap();
         let StartedPort { port, rx, tx } = port.configure(config).unwrap().start().unwrap();
         let mut ledger = Ledger::new();
-        rx.iter().for_each(|queue| ledger.add("rx", queue.tally()));
+        for queue in &rx {
+            ledger.add("rx", queue.tally());
+        }
         let sent: Vec<_> = tx.iter().map(TxQueue::sent).collect();
         let consumer = Tally::new();
         ledger.add("consumer", consumer.view());
@@ -248,8 +251,8 @@ proptest! {
             let sum = ledger.check().unwrap();
             prop_assert_eq!(sum.dropped_for(Cause::Aborted), queued as u64);
             prop_assert_eq!(sum.dropped_total(), queued as u64);
-            prop_assert_eq!(sum.from_wire, sent.iter().map(|q| q.packets()).sum::<u64>());
-            prop_assert_eq!(sum.bytes, sent.iter().map(|q| q.bytes()).sum::<u64>());
+            prop_assert_eq!(sum.from_wire, sent.iter().map(SentView::packets).sum::<u64>());
+            prop_assert_eq!(sum.bytes, sent.iter().map(SentView::bytes).sum::<u64>());
         } else {
             drop((port, rx, tx));
         }

@@ -139,7 +139,9 @@ fn what_is_left_in_a_queue_at_stop_is_aborted() {
     } = start("loopback", config(&pool, 2, 2));
     let mut cache = pool.cache(16).unwrap();
     let mut ledger = Ledger::new();
-    rx.iter().for_each(|q| ledger.add("rx", q.tally()));
+    for queue in &rx {
+        ledger.add("rx", queue.tally());
+    }
     for (q, frames) in [(0, 7), (1, 4)] {
         tx[q].tx(
             &mut cache,

@@ -66,7 +66,7 @@ mod tests {
                 let found = classified(data_room, &frame, MbufFlags::default());
                 match at {
                     None => {
-                        assert!(matches!(found, Ok(Parsed::Udp(udp)) if udp.payload_len == 1000))
+                        assert!(matches!(found, Ok(Parsed::Udp(udp)) if udp.payload_len == 1000));
                     }
                     Some(_) => assert_eq!(found, Err(Cause::BadChecksum), "{at:?}, {data_room} B"),
                 }
