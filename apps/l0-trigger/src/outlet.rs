@@ -42,7 +42,10 @@ impl Sink<Decision> for Outlet {
             .push(&decision, self.tx.as_mut(), &mut self.cache);
         self.decisions += 1;
         // Between two events, so that a gap is never the sum of many events' work.
-        self.jitter.tick();
+        let now = self.jitter.tick();
+        if self.answer.is_due(now) {
+            self.flush();
+        }
     }
 }
 

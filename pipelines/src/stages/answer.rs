@@ -34,6 +34,10 @@ pub struct AnswerCounts {
     pub missed: Count,
 }
 
+/// How long decisions wait for others to share their packet. A few events' work: a packet of one
+/// decision would cost as much again as the decision.
+const PATIENCE: Ns = Ns(20_000);
+
 /// Where answers go.
 enum Peer {
     /// Nowhere: decisions are only recorded.
@@ -50,8 +54,11 @@ pub struct Answer {
     writer: Option<MtpWriter<[u8; MAX_PACKET]>>,
     /// Arrivals of the events whose decisions are in the packet.
     arrivals: List<Tsc, MAX_PRIMITIVES>,
+    /// When the packet was begun.
+    begun: Tsc,
     clock: TscClock,
     budget_cycles: u64,
+    patience_cycles: u64,
     total: LatencyHistogram,
     /// The last decision that departed was late.
     was_late: bool,
@@ -74,8 +81,10 @@ impl Answer {
             source_id,
             writer: None,
             arrivals: List::default(),
+            begun: Tsc::default(),
             clock,
             budget_cycles: clock.to_cycles(budget),
+            patience_cycles: clock.to_cycles(PATIENCE),
             total: LatencyHistogram::new(),
             was_late: false,
             counts: Arc::default(),
@@ -135,8 +144,16 @@ impl Answer {
                 return;
             }
             self.flush(tx.as_deref_mut(), cache);
+            self.begun = self.clock.now();
             self.writer = MtpWriter::new([0; MAX_PACKET], self.source_id, 0).ok();
         }
+    }
+
+    /// Whether the packet has waited long enough for more decisions.
+    #[must_use]
+    #[inline]
+    pub fn is_due(&self, now: Tsc) -> bool {
+        !self.arrivals.is_empty() && now.since(self.begun) > self.patience_cycles
     }
 
     /// Sends the packet as it is.
