@@ -124,7 +124,7 @@ fn the_senders_of_several_files_are_summed() {
 
 #[test]
 fn long_datagrams_are_verified_over_all_their_buffers() {
-    let good = datagram(1, 7502, &[7; 24_832]);
+    let good = datagram(1, 7502, &vec![7; 24_832]);
     let mut bad = good.clone();
     *bad.last_mut().unwrap() ^= 1;
     let capture = Capture::new(&[(0, good), (0, bad)]);
