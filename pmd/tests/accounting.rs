@@ -186,6 +186,7 @@ impl Rig {
             }
             Then::Truncate(len) => {
                 mbuf.truncate(len);
+                assert_eq!(mbuf.segment_count(), mbuf.segments().count());
                 self.kept.push_back(Kept::Mbuf(mbuf));
             }
             Then::Chain => {

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use pollux_mempool::{Burst, Mempool, PoolCache, PoolConfig};
-use pollux_pmd::{Cause, Ledger, PortConfig, PortError, Registry, RxState, StartedPort};
+use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache, PoolConfig};
+use pollux_pmd::{
+    Cause, Clock, Ledger, PortConfig, PortError, Registry, RxState, StartedPort, TscClock,
+};
 
 fn pool(buffers: usize) -> Mempool {
     Mempool::new(PoolConfig {
@@ -51,12 +53,15 @@ fn each_queue_loops_back_to_itself_in_order() {
         mut tx,
     } = start("loopback", config(&pool, 3, 3));
     let mut cache = pool.cache(32).unwrap();
+    let clock = TscClock::get();
+    let begin = clock.now();
     for queue in [2, 0, 1, 2] {
         let base = 100 * queue as u64;
         let mut burst: Burst<32> = numbered(&mut cache, base..base + 10);
         assert_eq!(tx[queue].tx(&mut cache, &mut burst), 10);
         assert!(burst.is_empty());
     }
+    let end = clock.now();
     for (q, frames) in [(0, 10), (1, 10), (2, 20)] {
         let mut burst = Burst::<32>::new();
         assert_eq!(rx[q].rx(&mut cache, &mut burst), frames);
@@ -67,6 +72,9 @@ fn each_queue_loops_back_to_itself_in_order() {
             assert_eq!(found, (port.id(), q, ordinal as u32));
             assert_eq!(mbuf.wire_time(), None);
         }
+        // Time spent in the ring counts as latency: a frame arrives when it is sent.
+        let sent = |mbuf: &Mbuf| (begin..=end).contains(&mbuf.arrival());
+        assert!(burst.iter().all(sent));
         assert!(burst.windows(2).all(|w| w[0].arrival() <= w[1].arrival()));
         assert_eq!(rx[q].rx(&mut cache, &mut burst), 0);
         assert_eq!(rx[q].state(), RxState::Live);
