@@ -1,1 +1,95 @@
-//! Criterion benchmarks of Pollux on loopback.
+//! What the benchmarks share: how they are measured, and the data that they are fed.
+//!
+//! Each benchmark is one core's work on real data: events of the emulated detector, frames with
+//! headers. `cargo bench` runs them all, `cargo bench -- --quick` in a minute or two; the figures
+//! are in docs/performance.md.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::Duration;
+
+use criterion::Criterion;
+use pollux_emulator::physics::{EventModel, ModelConfig, Rings, TruthEvent};
+use pollux_mempool::{Mempool, PoolConfig};
+use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpEndpoint, UdpTemplate};
+use pollux_pmd::{PortConfig, Registry, StartedPort};
+
+/// Why a benchmark cannot be set up.
+pub type Error = Box<dyn std::error::Error>;
+
+/// Readout boards that share the emulated detector.
+pub const BOARDS: u8 = 4;
+
+/// Seed of all emulated events.
+pub const SEED: u64 = 20_260_101;
+
+/// Long enough for the frequency to settle, short enough that all benchmarks take two minutes.
+#[must_use]
+pub fn settings() -> Criterion {
+    Criterion::default()
+        .sample_size(30)
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_millis(1500))
+}
+
+/// So many events of the emulated detector.
+///
+/// # Errors
+/// What the emulator has against the number of rings.
+pub fn events(rings: Rings, count: u64) -> Result<Vec<TruthEvent>, Error> {
+    let model = EventModel::new(ModelConfig {
+        rings,
+        ..ModelConfig::default()
+    })?;
+    let make = |n| {
+        let mut event = TruthEvent::default();
+        model.event(SEED, n, &mut event);
+        event
+    };
+    Ok((0..count).map(make).collect())
+}
+
+/// A pool of so many buffers of the default size.
+///
+/// # Errors
+/// Memory that cannot be had.
+pub fn pool(buffers: usize) -> Result<Mempool, Error> {
+    Ok(Mempool::new(PoolConfig {
+        buffers,
+        ..PoolConfig::default()
+    })?)
+}
+
+/// A started port with one queue each way.
+///
+/// # Errors
+/// What the driver refuses.
+pub fn port(spec: &str, pool: &Mempool) -> Result<StartedPort, Error> {
+    let port = Registry::builtin().open(spec)?;
+    Ok(port.configure(PortConfig::new(pool.clone()))?.start()?)
+}
+
+/// A frame to a UDP port: headers, checksums and payload.
+#[must_use]
+pub fn frame(port: u16, payload: &[u8]) -> Vec<u8> {
+    let end = |last, port| UdpEndpoint {
+        mac: MacAddr([2, 0, 0, 0, 0, last]),
+        socket: SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, last), port),
+    };
+    let mut frame = vec![0; UDP_HEADERS];
+    frame.extend(payload);
+    // It is as long as was asked for, so it is written.
+    let written = UdpTemplate::new(end(1, 4000), end(2, port)).write(&mut frame, payload.len());
+    debug_assert_eq!(written, Some(frame.len()));
+    frame
+}
+
+/// Ends the run with a message if a benchmark could not be set up or did not do its work.
+///
+/// # Panics
+/// Then: a benchmark has nobody to return an error to.
+#[allow(clippy::panic)]
+pub fn report(name: &str, result: Result<(), Error>) {
+    if let Err(error) = result {
+        panic!("{name}: {error}");
+    }
+}

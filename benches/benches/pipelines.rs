@@ -1,0 +1,312 @@
+//! Formats and stages of the L0 trigger, one core, events of the emulated detector.
+#![allow(missing_docs)]
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use pollux_benches::{BOARDS, Error, events, frame, pool, report, settings};
+use pollux_emulator::physics::{Rings, TruthEvent};
+use pollux_mempool::time::Tsc;
+use pollux_pipelines::formats::hits::{HitsFrame, HitsWriter, MAX_FRAME, MAX_HITS};
+use pollux_pipelines::formats::mtp::{MAX_PACKET, MtpPacket, MtpWriter, Primitive, SOURCE_RICH};
+use pollux_pipelines::l0::{Fragment, Frame, L0Stats, List};
+use pollux_pipelines::rich::find::{FinderConfig, RingFinder};
+use pollux_pipelines::rich::geometry::POSITIONS;
+use pollux_pipelines::rich::{Hit, fit};
+use pollux_pipelines::stages::{
+    Build, BuildOptions, Decide, DecideOptions, Decompress, DecompressOptions, FindRings,
+};
+use pollux_pipelines::{Batch, Each, Moment, Stage, StageEnv, StageExt};
+use pollux_pmd::Ledger;
+use pollux_pmd::net::UDP_HEADERS;
+use pollux_pmd::stream::StreamId;
+
+/// Slots from one event to the next: a million events a second.
+const STEP: u64 = 40;
+
+/// Primitives of a detector that sees something every few slots.
+fn mtp(c: &mut Criterion) {
+    let measure = |c: &mut Criterion| -> Result<(), Error> {
+        let mut writer = MtpWriter::new([0; MAX_PACKET], SOURCE_RICH, 0)?;
+        let mut count = 0;
+        let id = |n: u32| 0x4000 | n as u16 & 0xff;
+        while writer
+            .push(Primitive {
+                id: id(count),
+                timestamp: 1000 + count * 7,
+                fine: count as u8,
+            })
+            .is_ok()
+        {
+            count += 1;
+        }
+        let (packet, len) = writer.finish();
+        let mut group = c.benchmark_group("mtp");
+        group.throughput(Throughput::Elements(count.into()));
+        group.bench_function("decode, a primitive", |b| {
+            b.iter(|| {
+                let packet = MtpPacket::parse(black_box(&packet[..len]));
+                packet.map(|p| {
+                    p.primitives()
+                        .fold(0u64, |sum, p| sum + u64::from(p.timestamp))
+                })
+            });
+        });
+        group.finish();
+        Ok(())
+    };
+    report("mtp", measure(c));
+}
+
+/// The frames of all boards with `events`: as many events in each as fit one of each board.
+fn containers(events: &[TruthEvent]) -> Result<Vec<Vec<u8>>, Error> {
+    let mut frames = Vec::new();
+    // An event leaves less than 40 bytes at a board but in one case of a thousand.
+    for (n, events) in (0..).zip(events.chunks(24)) {
+        for board in 0..BOARDS {
+            let mut writer = HitsWriter::new(vec![0; MAX_FRAME], SOURCE_RICH, board, n)?;
+            for (i, event) in (0..).zip(events) {
+                let timestamp = (u64::from(n) * 24 + i) * STEP;
+                writer.push(timestamp, event.board_hits(board, BOARDS))?;
+            }
+            let (mut bytes, len) = writer.finish();
+            bytes.truncate(len);
+            frames.push(bytes);
+        }
+    }
+    Ok(frames)
+}
+
+fn container(c: &mut Criterion) {
+    let measure = |c: &mut Criterion| -> Result<(), Error> {
+        let events = events(Rings::Poisson(1.5), 24 * 32)?;
+        let containers = containers(&events)?;
+        let hits: usize = events.iter().map(|event| event.hits.len()).sum();
+        let mut out = [Hit::default(); MAX_HITS];
+        let mut group = c.benchmark_group("hits");
+        for (name, elements) in [("decode, an event", events.len()), ("decode, a hit", hits)] {
+            group.throughput(Throughput::Elements(elements as u64));
+            group.bench_function(name, |b| {
+                b.iter(|| {
+                    let mut sum = 0;
+                    for bytes in black_box(&containers) {
+                        let Ok(frame) = HitsFrame::parse(bytes) else {
+                            continue;
+                        };
+                        let mut events = frame.events();
+                        while let Some((timestamp, hits)) = events.next_into(&mut out) {
+                            sum += timestamp + hits.len() as u64;
+                            black_box(hits);
+                        }
+                    }
+                    sum
+                });
+            });
+        }
+        group.finish();
+        Ok(())
+    };
+    report("hits", measure(c));
+}
+
+fn rings(c: &mut Criterion) {
+    let measure = |c: &mut Criterion| -> Result<(), Error> {
+        let mut group = c.benchmark_group("rings");
+        let single = events(Rings::Fixed(1), 1024)?;
+        let points: Vec<(Vec<f32>, Vec<f32>)> = single
+            .iter()
+            .map(|event| {
+                let positions = event.hits.iter().map(|hit| POSITIONS[usize::from(hit.pm)]);
+                positions.map(|[x, y]| (x, y)).unzip()
+            })
+            .collect();
+        group.throughput(Throughput::Elements(points.len() as u64));
+        group.bench_function("single-ring fit", |b| {
+            b.iter(|| {
+                for (x, y) in &points {
+                    black_box(fit::fit(black_box(x), black_box(y)));
+                }
+            });
+        });
+        for (name, rings) in [
+            ("1", Rings::Fixed(1)),
+            ("2", Rings::Fixed(2)),
+            ("3", Rings::Fixed(3)),
+            ("1.5 on average", Rings::Poisson(1.5)),
+        ] {
+            let events = events(rings, 1024)?;
+            let mut finder = RingFinder::new(FinderConfig::default())?;
+            group.bench_function(BenchmarkId::new("find", name), |b| {
+                b.iter(|| {
+                    let mut found = 0;
+                    for event in &events {
+                        found += black_box(finder.find(black_box(&event.hits))).len();
+                    }
+                    found
+                });
+            });
+        }
+        group.finish();
+        Ok(())
+    };
+    report("rings", measure(c));
+}
+
+fn env() -> StageEnv {
+    StageEnv {
+        ledger: Ledger::new(),
+        stats: L0Stats::new(BOARDS.into()),
+    }
+}
+
+/// Fragments of all boards into events.
+fn build(c: &mut Criterion) {
+    let measure = |c: &mut Criterion| -> Result<(), Error> {
+        let count = 256;
+        let mut batch = Batch::with_capacity(count * usize::from(BOARDS));
+        for (n, event) in (0..).zip(&events(Rings::Poisson(1.5), count as u64)?) {
+            for board in 0..BOARDS {
+                let mut hits = List::default();
+                let fits = hits.extend(event.board_hits(board, BOARDS));
+                let fragment = Fragment {
+                    timestamp: n * STEP,
+                    source: board.into(),
+                    ends_frame: true,
+                    at: Moment(n * 1000),
+                    arrival: Tsc(1),
+                    hits,
+                };
+                if !fits || batch.push(fragment).is_err() {
+                    return Err("an event that does not fit".into());
+                }
+            }
+        }
+        let mut stage = Build::new(&BuildOptions::default(), &mut env())?;
+        let mut group = c.benchmark_group("stages");
+        group.throughput(Throughput::Elements(count as u64));
+        group.bench_function("build, an event of 4 fragments", |b| {
+            b.iter(|| {
+                stage.process(
+                    &mut batch,
+                    &mut Each(|event| {
+                        black_box(&event);
+                    }),
+                );
+                for fragment in batch.as_mut_slice() {
+                    fragment.timestamp += count as u64 * STEP;
+                    fragment.at.0 += count as u64 * 1000;
+                }
+            });
+        });
+        group.finish();
+        Ok(())
+    };
+    report("build", measure(c));
+}
+
+/// Frames in buffers, whose numbers and times advance from round to round.
+struct Source {
+    frames: Batch<Frame>,
+    /// Events in all frames, each counted once.
+    events: u64,
+    /// Frames of one board.
+    bunches: u32,
+}
+
+impl Source {
+    fn new() -> Result<Self, Error> {
+        let events = events(Rings::Poisson(1.5), 24 * 32)?;
+        let containers = containers(&events)?;
+        let mut cache = pool(1024)?.cache(256)?;
+        let mut frames = Batch::with_capacity(containers.len());
+        for (n, container) in (0..).zip(&containers) {
+            let frame = Frame {
+                mbuf: cache
+                    .alloc_from(&frame(7500, container))
+                    .ok_or("the pool is empty")?,
+                stream: StreamId(0),
+                offset: UDP_HEADERS as u16,
+                len: container.len() as u16,
+                at: Moment(n * 6000),
+            };
+            frames.push(frame).map_err(|_| "the batch is full")?;
+        }
+        let bunches = containers.len() as u32 / u32::from(BOARDS);
+        Ok(Self {
+            frames,
+            events: events.len() as u64,
+            bunches,
+        })
+    }
+
+    /// Adds to the sequence number (bytes 8 to 11) and the first time stamp (16 to 23).
+    fn advance(&mut self) {
+        for frame in self.frames.as_mut_slice() {
+            let payload = &mut frame.mbuf.data_mut()[UDP_HEADERS..];
+            let mut sequence = [0; 4];
+            sequence.copy_from_slice(&payload[8..12]);
+            let sequence = u32::from_le_bytes(sequence).wrapping_add(self.bunches);
+            payload[8..12].copy_from_slice(&sequence.to_le_bytes());
+            let mut timestamp = [0; 8];
+            timestamp.copy_from_slice(&payload[16..24]);
+            let timestamp = u64::from_le_bytes(timestamp) + self.events * STEP;
+            payload[16..24].copy_from_slice(&timestamp.to_le_bytes());
+            frame.at.0 += self.events * 1000;
+        }
+    }
+}
+
+/// Measures a chain from frames in buffers to whatever it makes.
+fn chain<S: Stage<In = Frame>>(c: &mut Criterion, name: &str, mut stage: S) -> Result<(), Error> {
+    let mut source = Source::new()?;
+    let mut group = c.benchmark_group("chain");
+    group.throughput(Throughput::Elements(source.events));
+    group.bench_function(name, |b| {
+        b.iter(|| {
+            stage.process(
+                &mut source.frames,
+                &mut Each(|item| {
+                    black_box(&item);
+                }),
+            );
+            source.advance();
+        });
+    });
+    group.finish();
+    Ok(())
+}
+
+fn chains(c: &mut Criterion) {
+    let mut measure = || -> Result<(), Error> {
+        let decompress = |env: &mut StageEnv| Decompress::new(&DecompressOptions::default(), env);
+        let build = |env: &mut StageEnv| Build::new(&BuildOptions::default(), env);
+
+        chain(c, "decompress", decompress(&mut env())?)?;
+        let mut both = env();
+        let stage = decompress(&mut both)?.then(build(&mut both)?);
+        chain(c, "decompress, build", stage)?;
+        complete(&both)?;
+        let mut all = env();
+        let stage = decompress(&mut all)?
+            .then(build(&mut all)?)
+            .then(FindRings::new(FinderConfig::default(), &all.stats)?)
+            .then(Decide::new(DecideOptions::default(), &all.stats)?);
+        chain(c, "decompress, build, rings, decide", stage)?;
+        complete(&all)
+    };
+    report("chain", measure());
+}
+
+/// What was measured was the work on good events.
+fn complete(env: &StageEnv) -> Result<(), Error> {
+    let stats = Arc::clone(&env.stats);
+    let (built, complete) = (stats.events.built.get(), stats.events.complete.get());
+    if built == complete && env.ledger.balance().dropped_total() == 0 {
+        return Ok(());
+    }
+    Err(format!("{complete} of {built} events were complete").into())
+}
+
+criterion_group! { name = benches; config = settings(); targets = mtp, container, rings, build, chains }
+criterion_main!(benches);
