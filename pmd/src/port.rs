@@ -58,7 +58,10 @@ pub enum PortError {
         what: String,
     },
     /// `stop` was not given all the port's queues, and only those.
-    #[error("port {port}: stop needs exactly the {expected} queues that start gave out, got {got}")]
+    #[error(
+        "port {port}: stop needs all {expected} queues that start gave out and no others, got \
+         {got} of them among {given}"
+    )]
     WrongQueues {
         /// The port.
         port: String,
@@ -66,7 +69,21 @@ pub enum PortError {
         expected: usize,
         /// Queues of this port among those given.
         got: usize,
+        /// Queues given.
+        given: usize,
     },
+}
+
+impl PortError {
+    /// Whether something was asked for that cannot be: a mistake of whoever asked, found before
+    /// anything was opened. (Anything else was tried, and failed.)
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::Spec(_) | Self::UnknownDriver { .. } | Self::Unsupported { .. }
+        )
+    }
 }
 
 fn in_brackets(hint: &str) -> String {
@@ -279,11 +296,13 @@ impl Port<Started> {
         let expected = usize::from(config.rx_queues) + usize::from(config.tx_queues);
         let got = rx.iter().filter(|q| q.origin.port == self.id).count()
             + tx.iter().filter(|q| q.port == self.id).count();
-        if got != expected || rx.len() + tx.len() != expected {
+        let given = rx.len() + tx.len();
+        if got != expected || given != expected {
             return Err(PortError::WrongQueues {
                 port: self.spec,
                 expected,
                 got,
+                given,
             });
         }
         let mut tx: Vec<_> = tx

@@ -56,10 +56,7 @@ fn main() -> ExitCode {
     match execute(&cli, &plan, &registry) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let usage = matches!(
-                error.downcast_ref(),
-                Some(PortError::Spec(_) | PortError::Unsupported { .. })
-            );
+            let usage = error.downcast_ref().is_some_and(PortError::is_usage);
             fail(&error, if usage { USAGE } else { 1 })
         }
     }

@@ -1,11 +1,15 @@
 //! The event file: records that the trigger loop taps off, written outside of it.
 
 use std::fs::File;
-use std::io::{BufWriter, Error, Write};
+use std::io::{Error, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
+use pollux_pmd::Count;
 use pollux_pmd::event::{EventConsumer, EventRecord};
+
+use crate::report::RecordingReport;
 
 /// Records taken from the queue at a time.
 const BURST: usize = 256;
@@ -19,30 +23,39 @@ fn header() -> [u8; 64] {
     header
 }
 
+/// Bytes that are gathered for one write.
+const BUFFER: usize = 1 << 20;
+
 /// Writes event records to a file. A disk that fails ends the recording, never the trigger.
 pub struct Recorder {
     queue: EventConsumer,
+    /// Records that found the queue full.
+    missed: Arc<Count>,
     path: PathBuf,
-    out: BufWriter<File>,
-    written: u64,
+    file: File,
+    buffer: Vec<u8>,
+    /// Records in the buffer.
+    buffered: u64,
+    report: RecordingReport,
     failed: Option<Error>,
 }
 
 impl Recorder {
-    /// Creates the file; records will be taken from `queue`.
-    pub fn create(path: &Path, queue: EventConsumer) -> Result<Self> {
-        let create = || {
-            let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
-            out.write_all(&header())?;
-            out.flush()?;
-            Ok::<_, Error>(out)
-        };
-        let out = create().with_context(|| format!("--events-out {}", path.display()))?;
+    /// Creates the file; records will be taken from `queue`, and `missed` counts those that it
+    /// had no room for.
+    pub fn create(path: &Path, queue: EventConsumer, missed: Arc<Count>) -> Result<Self> {
+        let file =
+            File::create(path).with_context(|| format!("--events-out {}", path.display()))?;
+        let mut buffer = Vec::with_capacity(BUFFER);
+        buffer.extend(header());
         Ok(Self {
             queue,
+            missed,
             path: path.to_owned(),
-            out,
-            written: 0,
+            file,
+            buffer,
+            buffered: 0,
+            report: RecordingReport::default(),
             failed: None,
         })
     }
@@ -57,32 +70,42 @@ impl Recorder {
                 return any;
             }
             any = true;
-            records[..n].iter().for_each(|record| self.write(record));
-        }
-    }
-
-    fn write(&mut self, record: &EventRecord) {
-        if self.failed.is_some() {
-            return;
-        }
-        match self.out.write_all(&record.to_bytes()) {
-            Ok(()) => self.written += 1,
-            Err(error) => {
-                let path = self.path.display();
-                tracing::error!("{path}: {error}: no more events are recorded, the run goes on");
-                self.failed = Some(error);
+            for record in &records[..n] {
+                if self.buffer.len() + size_of::<EventRecord>() > BUFFER {
+                    self.flush();
+                }
+                self.buffer.extend(record.to_bytes());
+                self.buffered += 1;
             }
         }
     }
 
-    /// Completes the file; how many events are in it.
-    pub fn finish(mut self) -> Result<u64> {
+    fn flush(&mut self) {
+        if self.failed.is_none()
+            && let Err(error) = self.file.write_all(&self.buffer)
+        {
+            let path = self.path.display();
+            tracing::error!("{path}: {error}: no more events are recorded, the run goes on");
+            self.failed = Some(error);
+        }
+        match self.failed {
+            None => self.report.written += self.buffered,
+            Some(_) => self.report.lost += self.buffered,
+        }
+        self.buffered = 0;
+        self.buffer.clear();
+    }
+
+    /// Completes the file; how many events are in it, and whether it is what was asked for.
+    pub fn finish(mut self) -> (RecordingReport, Result<()>) {
         self.drain();
-        let end = self.failed.take().map_or_else(|| self.out.flush(), Err);
-        // What could not be written stays in the buffer; it must not be tried again on drop.
-        let (_file, _unwritten) = self.out.into_parts();
+        self.flush();
+        self.report.lost += self.missed.get();
         let path = self.path.display();
-        end.map_err(|error| anyhow!("--events-out {path} is incomplete: {error}"))?;
-        Ok(self.written)
+        let end = match self.failed {
+            None => Ok(()),
+            Some(error) => Err(anyhow!("--events-out {path} is incomplete: {error}")),
+        };
+        (self.report, end)
     }
 }

@@ -15,7 +15,7 @@ use pollux_pmd::port::{Port, Started};
 use crate::cli::Cli;
 use crate::plan::Plan;
 use crate::recorder::Recorder;
-use crate::report::{CoreReport, Report};
+use crate::report::{CoreReport, RecordingReport, Report};
 use crate::setup::{Counters, Queues, Setup, TAP_RECORDS};
 use crate::summary;
 use crate::trigger::{End, Finished};
@@ -29,7 +29,7 @@ pub struct Ended {
     pub emulator: Option<EmulatorReport>,
     pub counters: Counters,
     pub check: Option<RingCheck>,
-    pub written: u64,
+    pub recording: RecordingReport,
     pub duration: Duration,
     pub cores: Vec<CoreReport>,
 }
@@ -100,21 +100,20 @@ pub fn run(
         report
     });
     let stopped = stop_ports(ports, queues);
-    let written = house.recorder.map_or(Ok(0), Recorder::finish);
-    let (written, end) = match written {
-        Ok(written) => (written, stopped),
-        Err(error) => (0, Err(error)),
+    let (recording, recorded) = match house.recorder {
+        Some(recorder) => recorder.finish(),
+        None => (RecordingReport::default(), Ok(())),
     };
     let ended = Ended {
         finished,
         emulator,
         counters,
         check: house.check,
-        written,
+        recording,
         duration,
         cores,
     };
-    Ok((summary::report(plan, ended), end))
+    Ok((summary::report(plan, ended), recorded.and(stopped)))
 }
 
 /// The loops, their CPUs, and whether those are isolated; logs the remedy where not.

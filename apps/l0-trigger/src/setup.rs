@@ -47,8 +47,6 @@ pub struct Counters {
     pub ledger: Ledger,
     pub stats: Arc<L0Stats>,
     pub streams: StreamView,
-    /// Records that a tap's consumer was too slow for.
-    pub lost_records: Arc<Count>,
 }
 
 /// Started ports, and loops that are ready to poll them.
@@ -91,20 +89,22 @@ impl Setup {
 
         let (pipeline, env) = plan.config.pipeline()?;
         let StageEnv { mut ledger, stats } = env;
-        let mut taps = Taps::default();
-        let recorder = cli
-            .events_out
-            .as_ref()
-            .map(|path| Recorder::create(path, taps.add()?))
-            .transpose()?;
+        let mut taps = Vec::new();
+        let recorder = match &cli.events_out {
+            Some(path) => {
+                let (records, missed) = tap(&mut taps)?;
+                Some(Recorder::create(path, records, missed)?)
+            }
+            None => None,
+        };
         let check = match &plan.truth {
-            Some(truth) => Some(RingCheck::new(taps.add()?, Truth::of(truth)?)),
+            Some(truth) => Some(RingCheck::new(tap(&mut taps)?.0, Truth::of(truth)?)),
             None => None,
         };
         let (boards, tx) = match (&plan.emulator, &mut opened[..]) {
             (Some(config), [loopback]) => {
                 let (boards, tx) = boards(config, loopback, &pool, stop)?;
-                (Some(boards.with_records(taps.add()?)), Some(tx))
+                (Some(boards.with_records(tap(&mut taps)?.0)), Some(tx))
             }
             _ => (
                 None,
@@ -152,7 +152,7 @@ impl Setup {
             answer: Answer::new(source_id, budget, receiver.peer.is_some()),
             tx,
             cache: pool.cache(CACHE)?,
-            taps: taps.taps,
+            taps,
             patient: recorded,
             stop: halt.clone(),
             jitter: JitterMeter::new(clock),
@@ -175,7 +175,6 @@ impl Setup {
             ledger,
             stats,
             streams,
-            lost_records: taps.lost,
         };
         Ok(Self {
             ports,
@@ -260,22 +259,14 @@ fn receiver(plan: &Plan, opened: &[Opened], tx: Option<&TxQueue>) -> Result<Rece
     })
 }
 
-/// The taps of the trigger loop under construction.
-#[derive(Default)]
-struct Taps {
-    taps: Vec<Tap>,
-    lost: Arc<Count>,
-}
-
-impl Taps {
-    fn add(&mut self) -> Result<EventConsumer> {
-        let queue = EventQueue::new(TAP_RECORDS, &RegionOptions::default())?;
-        let (producer, consumer) = queue.split();
-        // One loop writes this counter, whichever tap was full.
-        self.taps.push(Tap {
-            producer,
-            lost: Arc::clone(&self.lost),
-        });
-        Ok(consumer)
-    }
+/// Taps off the event records: their queue, and how many it had no room for.
+fn tap(taps: &mut Vec<Tap>) -> Result<(EventConsumer, Arc<Count>)> {
+    let queue = EventQueue::new(TAP_RECORDS, &RegionOptions::default())?;
+    let (producer, consumer) = queue.split();
+    let lost = Arc::<Count>::default();
+    taps.push(Tap {
+        producer,
+        lost: Arc::clone(&lost),
+    });
+    Ok((consumer, lost))
 }

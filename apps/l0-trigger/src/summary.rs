@@ -8,8 +8,8 @@ use pollux_pmd::{RxQueue, TallyView, TxQueue};
 
 use crate::plan::Plan;
 use crate::report::{
-    AnswersReport, DeadlineReport, EventsReport, JitterReport, PortReport, RecordingReport, Report,
-    SCHEMA, StreamReport,
+    AnswersReport, DeadlineReport, EventsReport, JitterReport, PortReport, Report, SCHEMA,
+    StreamReport,
 };
 use crate::run::{self, Ended};
 
@@ -95,10 +95,7 @@ pub fn report(plan: &Plan, ended: Ended) -> Report {
             no_room: answers.no_room.get(),
             unresolved: answers.unresolved.get(),
         },
-        recording: RecordingReport {
-            written: ended.written,
-            lost: ended.counters.lost_records.get(),
-        },
+        recording: ended.recording,
         latency_ns,
         deadline: DeadlineReport {
             budget_ns,

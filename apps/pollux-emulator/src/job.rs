@@ -37,11 +37,10 @@ impl From<anyhow::Error> for Failure {
 
 impl From<PortError> for Failure {
     fn from(error: PortError) -> Self {
-        match error {
-            PortError::Spec(_)
-            | PortError::UnknownDriver { .. }
-            | PortError::Unsupported { .. } => Self::Usage(error.into()),
-            _ => Self::Run(error.into()),
+        if error.is_usage() {
+            Self::Usage(error.into())
+        } else {
+            Self::Run(error.into())
         }
     }
 }
