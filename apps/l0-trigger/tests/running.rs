@@ -28,7 +28,11 @@ fn cpus() -> usize {
 #[track_caller]
 fn assert_demonstration(ended: &Run) -> &Value {
     let report = ended.report();
-    assert_eq!(drops(report), []);
+    // Where the machine takes the emulator's core away for longer than events wait, the frames
+    // behind that are late: counted, and told.
+    let late = over_streams(report, "late");
+    let expected: &[_] = if late > 0 { &[("late", late)] } else { &[] };
+    assert_eq!(drops(report), expected);
     assert_eq!(number(report, "missing"), 0);
     assert_eq!(over_streams(report, "gaps"), 0);
     let (emulator, events) = (&report["emulator"], &report["events"]);
@@ -66,15 +70,17 @@ fn the_demonstration_is_complete_and_good() {
     let (emulator, events) = (&report["emulator"], &report["events"]);
     assert_eq!(emulator["complete"], true);
     assert_eq!(number(events, "built"), 100_000);
-    assert_eq!(number(events, "complete"), 100_000);
-    assert_eq!(number(events, "hits"), number(emulator, "hits_sent"));
+    if drops(report).is_empty() {
+        assert_eq!(number(events, "complete"), 100_000);
+        assert_eq!(number(events, "hits"), number(emulator, "hits_sent"));
+    }
     let decisions = &emulator["decisions"];
     assert_eq!(
         number(decisions, "decided"),
         100_000,
         "decisions that came back"
     );
-    assert_eq!(number(decisions, "complete"), 100_000);
+    assert_eq!(number(decisions, "complete"), number(events, "complete"));
     assert_eq!(number(decisions, "accepted"), number(events, "accepted"));
     assert_eq!(
         number(decisions, "missing") + number(decisions, "unknown"),
@@ -363,32 +369,27 @@ fn a_core_that_is_not_isolated_is_warned_about_with_the_remedy() {
 
 #[test]
 fn a_full_disk_ends_the_recording_and_not_the_run() {
-    let _alone = alone();
-    let ended = run(&["--events", "20000", "--events-out", "/dev/full"]);
-    let ended = ended
-        .expect(1)
-        .expect_message(&["--events-out /dev/full", "No space left"]);
-    // The file could not even be begun: nothing was run.
-    assert_eq!(ended.stdout, "");
-
-    // One that fills up on the way: a file may be no longer than 64 KiB (RLIMIT_FSIZE).
     let folder = Folder::new();
     let capture = folder.path("boards.pcapng");
-    record(&boards(60_000), &capture);
-    let out = folder.arg("events");
-    let limit = format!("ulimit -f 64; trap '' XFSZ; exec \"$@\"");
-    let by = ["bash", "-c", &limit, "bash"];
-    let running = common::start_by(&by, &["--port", &pcap_port(&capture), "--events-out", &out]);
-    let ended = running.wait().expect(1).expect_message(&[
-        "--events-out",
-        "events is incomplete",
-        "too large",
-    ]);
+    record(&boards(40_000), &capture);
+    // A disk that is full when the first megabyte is to be written, in the middle of the run.
+    let ended = run(&["--port", &pcap_port(&capture), "--events-out", "/dev/full"]);
+    let named = [
+        "no more events are recorded",
+        "--events-out /dev/full is incomplete",
+        "No space left",
+    ];
+    let ended = ended.expect(1).expect_message(&named);
     let report = ended.report();
     assert_eq!(report["end"], "exhausted");
-    assert_eq!(number(&report["events"], "built"), 60_000);
-    assert!(ended.stdout.contains("ledger"), "{}", ended.stdout);
-    assert!(fs::metadata(folder.path("events")).unwrap().len() <= 64 << 10);
+    assert_eq!(number(&report["events"], "built"), 40_000);
+    assert_eq!(number(&report["recording"], "written"), 0);
+    assert_eq!(number(&report["recording"], "lost"), 40_000);
+    assert!(
+        ended.stdout.contains("0 events written, 40000 lost"),
+        "{}",
+        ended.stdout
+    );
 }
 
 #[test]
@@ -435,6 +436,7 @@ fn answers_go_into_a_capture_too() {
         number(&report["ports"][0], "tx_packets")
     );
     let mut check = DecisionCheck::new(Truth::of(&config).unwrap().timeline());
+    (0..2000).for_each(|_| check.expect(false));
     for packet in &answers {
         assert_eq!(packet.bytes[36..38], 30_100_u16.to_be_bytes());
         check.packet(&packet.bytes[42..]).unwrap();
