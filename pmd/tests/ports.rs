@@ -187,7 +187,7 @@ fn stop_wants_the_ports_own_queues_and_all_of_them() {
         Err(error @ PortError::WrongQueues { expected, got, .. }) => {
             let text = error.to_string();
             assert!(
-                text.contains("stop needs exactly the 4 queues that start gave out"),
+                text.contains("stop needs all 4 queues that start gave out"),
                 "{text}"
             );
             (expected, got)
