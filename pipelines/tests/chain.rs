@@ -4,61 +4,16 @@
 
 mod common;
 
-use std::f32::consts::TAU;
-
-use common::{Shot, container, env, frame, pool};
+use common::{BOARDS, container, env, event, frame, pool, shots};
 use pollux_pipelines::formats::hits::{HitsWriter, MAX_FRAME};
 use pollux_pipelines::l0::{Decision, Frame, L0Record};
-use pollux_pipelines::rich::Hit;
 use pollux_pipelines::rich::find::FinderConfig;
-use pollux_pipelines::rich::geometry::{board_of, pm_at};
 use pollux_pipelines::stages::{
     Build, BuildOptions, Decide, DecideOptions, Decompress, DecompressOptions, FindRings,
 };
 use pollux_pipelines::{Batch, Moment, Stage, StageEnv, StageExt, StageRegistry};
 use pollux_pmd::{Balance, Cause, Ledger, Tally};
 use proptest::prelude::*;
-
-const BOARDS: u8 = 4;
-
-/// Events in a frame.
-const EVENTS: u64 = 5;
-
-/// The hits of an event: a ring, whose place depends on the time stamp, and some noise.
-fn event(timestamp: u64) -> Vec<Hit> {
-    let (x, y) = (
-        (timestamp % 13) as f32 * 9.0 - 50.0,
-        (timestamp % 7) as f32 * 12.0 - 40.0,
-    );
-    let r = 110.0 + (timestamp % 70) as f32;
-    let mut pms: Vec<u16> = (0..16)
-        .filter_map(|n| {
-            let (sin, cos) = (TAU * n as f32 / 16.0).sin_cos();
-            pm_at((timestamp % 2) as u8, x + r * cos, y + r * sin)
-        })
-        .chain([(timestamp * 37 % 1952) as u16])
-        .collect();
-    pms.sort_unstable();
-    pms.dedup();
-    pms.iter()
-        .map(|&pm| Hit {
-            pm,
-            fine: 100 + (pm % 8) as u8,
-        })
-        .collect()
-}
-
-/// What board `board` has to say about the events of frame number `n`.
-fn shots(board: u8, n: u64) -> Vec<Shot> {
-    let part = |t| {
-        event(t)
-            .into_iter()
-            .filter(|hit| board_of(hit.pm, BOARDS) == board)
-            .collect()
-    };
-    let times = (0..EVENTS).map(|i| 1000 + (n * EVENTS + i) * 40);
-    times.map(|t| (t, part(t))).collect()
-}
 
 /// What is done to a frame.
 #[derive(Clone, Debug)]

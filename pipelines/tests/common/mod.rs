@@ -1,6 +1,7 @@
 //! What the tests of the stages share. Each test file uses its own part of it.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::f32::consts::TAU;
 use std::net::SocketAddrV4;
 
 use pollux_mempool::time::Tsc;
@@ -9,6 +10,7 @@ use pollux_pipelines::formats::hits::{HitsWriter, MAX_FRAME};
 use pollux_pipelines::formats::mtp::SOURCE_RICH;
 use pollux_pipelines::l0::{Event, Fragment, Frame, L0Stats, List};
 use pollux_pipelines::rich::Hit;
+use pollux_pipelines::rich::geometry::{board_of, pm_at};
 use pollux_pipelines::stages::{Build, BuildOptions};
 use pollux_pipelines::{Batch, Moment, Stage, StageEnv};
 use pollux_pmd::net::{MacAddr, UdpEndpoint, UdpTemplate};
@@ -136,6 +138,48 @@ pub(crate) fn container(board: u8, sequence: u32, shots: &[Shot]) -> Vec<u8> {
     let (mut bytes, len) = writer.finish();
     bytes.truncate(len);
     bytes
+}
+
+/// Boards of a small detector.
+pub(crate) const BOARDS: u8 = 4;
+
+/// Events in a frame.
+pub(crate) const EVENTS: u64 = 5;
+
+/// The hits of an event: a ring, whose place depends on the time stamp, and some noise.
+pub(crate) fn event(timestamp: u64) -> Vec<Hit> {
+    let (x, y) = (
+        (timestamp % 13) as f32 * 9.0 - 50.0,
+        (timestamp % 7) as f32 * 12.0 - 40.0,
+    );
+    let r = 110.0 + (timestamp % 70) as f32;
+    let mut pms: Vec<u16> = (0..16)
+        .filter_map(|n| {
+            let (sin, cos) = (TAU * n as f32 / 16.0).sin_cos();
+            pm_at((timestamp % 2) as u8, x + r * cos, y + r * sin)
+        })
+        .chain([(timestamp * 37 % 1952) as u16])
+        .collect();
+    pms.sort_unstable();
+    pms.dedup();
+    pms.iter()
+        .map(|&pm| Hit {
+            pm,
+            fine: 100 + (pm % 8) as u8,
+        })
+        .collect()
+}
+
+/// What board `board` has to say about the events of frame number `n`.
+pub(crate) fn shots(board: u8, n: u64) -> Vec<Shot> {
+    let part = |t| {
+        event(t)
+            .into_iter()
+            .filter(|hit| board_of(hit.pm, BOARDS) == board)
+            .collect()
+    };
+    let times = (0..EVENTS).map(|i| 1000 + (n * EVENTS + i) * 40);
+    times.map(|t| (t, part(t))).collect()
 }
 
 /// Headers to a UDP port of a receiver.
