@@ -104,7 +104,7 @@ impl RawMbuf {
     /// # Safety
     /// The caller is the only one who may reach this buffer.
     #[inline]
-    unsafe fn reset(self, headroom: u16) {
+    pub(crate) unsafe fn reset(self, headroom: u16) {
         let extent = Extent {
             offset: headroom,
             segments: 1,

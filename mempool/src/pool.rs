@@ -284,6 +284,27 @@ impl Mempool {
         got
     }
 
+    /// Returns all buffers of a burst to the depot, without a cache: those of this pool in one go,
+    /// chains and buffers of other pools one by one.
+    #[inline]
+    pub fn free_burst<const N: usize>(&self, burst: &mut Burst<N>) {
+        let headroom = self.inner().headroom();
+        if !burst.iter().all(|mbuf| mbuf.is_plain(self.inner_ptr())) {
+            return burst.clear();
+        }
+        let mut view = burst.as_mut();
+        for &raw in view.raw() {
+            // SAFETY: the burst owns the buffer and is borrowed exclusively.
+            unsafe { raw.reset(headroom) };
+        }
+        // SAFETY: all are unreturned buffers of this pool, reset just now; the burst gives up
+        // exactly these.
+        unsafe {
+            PoolInner::give_back(self.inner_ptr(), view.raw());
+            view.forget_front(view.len());
+        }
+    }
+
     /// Free buffers in the depot now; those in caches are not counted.
     #[must_use]
     pub fn available(&self) -> usize {
