@@ -223,6 +223,21 @@ fn the_event_file_is_as_documented() {
         assert_eq!(bytes[30..32], [0; 2]);
         assert_eq!(bytes[56..60], (n as u32).to_le_bytes());
         assert_eq!(bytes[60..64], [0, 0, 0x80, 0]);
+        for (bytes, ring) in bytes[32..56].chunks(6).zip(record.rings()) {
+            let word = bytes
+                .iter()
+                .rev()
+                .fold(0_u64, |word, byte| word << 8 | u64::from(*byte));
+            let signed = |bits: u64| (bits ^ 0x800) as f32 - 2048.0;
+            let lengths = [
+                signed(word & 0xfff),
+                signed(word >> 12 & 0xfff),
+                (word >> 24 & 0x7ff) as f32,
+            ];
+            assert_eq!(lengths.map(|length| length / 4.0), [ring.x, ring.y, ring.r]);
+            assert_eq!((word >> 35 & 1) as u8, ring.disk);
+            assert_eq!(word >> 36, u64::from(ring.hits));
+        }
         let kept = usize::from(record.ring_count.min(4));
         assert!(
             bytes[32 + 6 * kept..56].iter().all(|&byte| byte == 0),

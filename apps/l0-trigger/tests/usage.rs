@@ -4,7 +4,7 @@
 mod common;
 
 use common::capture::{boards, record};
-use common::{Folder, Run, pcap_port, run, start_by};
+use common::{Folder, Run, pcap_port, run};
 
 /// Whatever the arguments before: these would be opened, and leave a trace.
 fn refused(arguments: &[&str]) -> Run {
@@ -288,29 +288,4 @@ fn messages_to_a_file_have_no_colours() {
     assert!(!ended.stderr.contains('\u{1b}'), "{}", ended.stderr);
     let ended = run(&["--events", "32"]).expect(0);
     assert!(!(ended.stderr + &ended.stdout).contains('\u{1b}'));
-}
-
-#[test]
-fn without_permission_the_message_names_the_capability() {
-    let whoami = std::process::Command::new("setpriv")
-        .arg("--version")
-        .output();
-    if !whoami.is_ok_and(|output| output.status.success()) {
-        println!("skipped: no setpriv");
-        return;
-    }
-    let drop = [
-        "setpriv",
-        "--bounding-set=-net_raw",
-        "--inh-caps=-net_raw",
-        "--no-new-privs",
-    ];
-    let ended = start_by(&drop, &["--port", "af_packet:lo"]).wait();
-    if ended.stderr.contains("setpriv:") {
-        println!("skipped: {}", ended.stderr);
-        return;
-    }
-    ended
-        .expect(1)
-        .expect_message(&["af_packet:lo", "CAP_NET_RAW", "setcap"]);
 }

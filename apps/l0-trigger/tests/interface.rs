@@ -1,0 +1,318 @@
+//! On a Linux interface: boards at the other end of a veth pair, links that go down, pings.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::fs::{self, File};
+use std::os::fd::AsFd;
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use common::capture::boards;
+use common::{Running, drops, number, over_streams, start_by};
+use pollux_emulator::config::EmulatorConfig;
+use pollux_emulator::link::SocketLink;
+use pollux_emulator::run::{EmulatorLoop, EmulatorReport};
+use pollux_pmd::TscClock;
+use pollux_pmd::lcore::StopFlag;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use serde_json::Value;
+
+const TRIGGER_IP: &str = "198.18.0.1";
+const TRIGGER_MAC: &str = "02:00:00:00:00:0a";
+
+/// Two namespaces: `plx0` of the boards has an address of the kernel's, `plx1` of the trigger
+/// has none.
+struct Net {
+    boards: String,
+    trigger: String,
+}
+
+fn command(line: &str) -> Output {
+    let mut words = line.split_whitespace();
+    Command::new(words.next().unwrap())
+        .args(words)
+        .output()
+        .unwrap()
+}
+
+#[track_caller]
+fn ip(arguments: &str) {
+    let output = command(&format!("ip {arguments}"));
+    assert!(
+        output.status.success(),
+        "ip {arguments}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+impl Net {
+    /// `None`, and the reason on stdout, where namespaces cannot be made.
+    fn new() -> Option<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!(
+            "l0t{}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        );
+        let net = Self {
+            boards: format!("{name}b"),
+            trigger: format!("{name}t"),
+        };
+        let Ok(output) = Command::new("ip")
+            .args(["netns", "add", &net.boards])
+            .output()
+        else {
+            println!("skipped: no `ip` program");
+            return None;
+        };
+        if !output.status.success() {
+            let why = String::from_utf8_lossy(&output.stderr);
+            println!("skipped: network namespaces need root: {}", why.trim());
+            return None;
+        }
+        let (boards, trigger) = (&net.boards, &net.trigger);
+        ip(&format!("netns add {trigger}"));
+        for namespace in [boards, trigger] {
+            // Router solicitations would be frames that no test has sent.
+            let quiet = "sysctl -q -w net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1";
+            assert!(
+                command(&format!("ip netns exec {namespace} {quiet}"))
+                    .status
+                    .success()
+            );
+        }
+        ip(&format!(
+            "-n {boards} link add plx0 type veth peer name plx1 netns {trigger}"
+        ));
+        ip(&format!("-n {trigger} link set plx1 address {TRIGGER_MAC}"));
+        ip(&format!("-n {boards} address add 198.18.0.2/24 dev plx0"));
+        ip(&format!("-n {boards} link set plx0 up"));
+        ip(&format!("-n {trigger} link set plx1 up"));
+        Some(net)
+    }
+
+    /// Starts the trigger, and waits until it answers pings: which takes its ARP, too.
+    fn start_trigger(&self, arguments: &[&str]) -> Running {
+        let by = ["ip", "netns", "exec", &self.trigger];
+        let running = start_by(&by, &[&["--port", "af_packet:plx1"], arguments].concat());
+        for _ in 0..20 {
+            if self.ping(1) == 1 {
+                return running;
+            }
+        }
+        panic!("no answer to a ping: {}", running.stderr());
+    }
+
+    /// Pings the trigger; how many were answered.
+    fn ping(&self, count: u32) -> u32 {
+        let ping = format!("ping -c {count} -i 0.02 -W 1 {TRIGGER_IP}");
+        let output = command(&format!("ip netns exec {} {ping}", self.boards));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let summary = text
+            .lines()
+            .find(|line| line.contains("packets transmitted"));
+        let answered = summary.and_then(|line| line.split(", ").nth(1)?.split(' ').next());
+        answered.and_then(|n| n.parse().ok()).unwrap_or(0)
+    }
+
+    /// Has the boards send over plain sockets, and hears the decisions.
+    fn emulate(&self, config: &EmulatorConfig) -> EmulatorReport {
+        std::thread::scope(|scope| {
+            let emulate = || {
+                let file = File::open(format!("/run/netns/{}", self.boards)).unwrap();
+                move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+                let link = SocketLink::open(config).unwrap();
+                EmulatorLoop::new(config, link, TscClock::get(), StopFlag::new())
+                    .unwrap()
+                    .run()
+            };
+            scope.spawn(emulate).join().unwrap()
+        })
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        for namespace in [&self.boards, &self.trigger] {
+            command(&format!("ip netns delete {namespace}"));
+        }
+    }
+}
+
+/// Slow enough for a test build on a machine that has other work.
+fn slow_boards(events: u64) -> EmulatorConfig {
+    EmulatorConfig {
+        rate: 20_000,
+        events_per_frame: 8,
+        ..boards(events)
+    }
+}
+
+/// Frames of the boards that reached the trigger, or that it says were lost on the way.
+fn accounted(report: &Value) -> u64 {
+    let lost = drops(report)
+        .into_iter()
+        .filter(|&(cause, _)| cause == "kernel-drop");
+    over_streams(report, "packets") + lost.map(|(_, n)| n).sum::<u64>()
+}
+
+#[test]
+fn boards_at_the_other_end_of_a_cable_are_heard_and_answered() {
+    let Some(net) = Net::new() else { return };
+    let running = net.start_trigger(&[]);
+    let sent = net.emulate(&slow_boards(20_000));
+    assert!(sent.complete && sent.send_errors == 0, "{sent:?}");
+    running.signal("INT");
+    let ended = running.wait().expect(0);
+    let report = ended.report();
+    assert_eq!(report["end"], "stopped");
+    assert_eq!(accounted(report), sent.frames_sent);
+    assert_eq!(report["ports"][0]["spec"], "af_packet:plx1");
+    let events = &report["events"];
+    assert_eq!(number(events, "built"), 20_000);
+    assert_eq!(
+        number(events, "accepted") + number(events, "rejected"),
+        20_000
+    );
+    let answers = &report["answers"];
+    let decided = sent.decisions.unwrap().counts.decided;
+    assert_eq!(number(answers, "sent"), 20_000, "{answers}");
+    assert!(decided > 0, "decisions came back");
+    assert_eq!(decided, 20_000);
+}
+
+#[test]
+fn pings_and_arp_are_answered() {
+    let Some(net) = Net::new() else { return };
+    let running = net.start_trigger(&[]);
+    assert_eq!(net.ping(3), 3);
+    let neighbours = command(&format!("ip -n {} neighbour show {TRIGGER_IP}", net.boards));
+    let neighbours = String::from_utf8_lossy(&neighbours.stdout).into_owned();
+    assert!(neighbours.contains(TRIGGER_MAC), "{neighbours}");
+    if Command::new("arping").arg("-V").output().is_ok() {
+        let arping = format!("arping -c 2 -w 3 -I plx0 {TRIGGER_IP}");
+        let output = command(&format!("ip netns exec {} {arping}", net.boards));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{text}");
+    }
+    // Another host's address is none of the trigger's business.
+    let other = command(&format!(
+        "ip netns exec {} ping -c 1 -W 1 198.18.0.77",
+        net.boards
+    ));
+    assert!(!other.status.success());
+    running.signal("TERM");
+    let ended = running.wait().expect(0);
+    let report = ended.report();
+    let answered = number(&report["ledger"], "delivered");
+    assert!(answered >= 4, "{answered} ARP requests and pings");
+    assert!(number(&report["ports"][0], "tx_packets") >= 4);
+    assert!(
+        drops(report)
+            .iter()
+            .all(|&(cause, n)| cause == "not-for-us" && n > 0)
+    );
+}
+
+#[test]
+fn a_link_that_goes_down_and_comes_back_is_told_and_survived() {
+    let Some(net) = Net::new() else { return };
+    // At the trigger's end, and at the other, where the trigger's loses its carrier.
+    for (namespace, device) in [(&net.trigger, "plx1"), (&net.boards, "plx0")] {
+        let mut running = net.start_trigger(&[]);
+        let sent = std::thread::scope(|scope| {
+            // One and a half seconds.
+            let boards = scope.spawn(|| net.emulate(&slow_boards(30_000)));
+            std::thread::sleep(Duration::from_millis(300));
+            ip(&format!("-n {namespace} link set {device} down"));
+            running.wait_for_message("down");
+            std::thread::sleep(Duration::from_millis(100));
+            ip(&format!("-n {namespace} link set {device} up"));
+            running.wait_for_message("up again");
+            boards.join().unwrap()
+        });
+        running.signal("INT");
+        let ended = running.wait().expect(0);
+        let report = ended.report();
+        // What never came is missing, to the frame; what came before and after is used.
+        let (came, missing) = (over_streams(report, "packets"), number(report, "missing"));
+        assert_eq!(came + missing, sent.frames_made, "{report:#}");
+        assert!(
+            missing > 0 && over_streams(report, "gaps") >= 4,
+            "{report:#}"
+        );
+        let built = number(&report["events"], "built");
+        assert!((10_000..30_000).contains(&built), "{built}");
+        let decided = sent.decisions.unwrap().counts.decided;
+        assert!((10_000..=built).contains(&decided), "{decided} of {built}");
+    }
+}
+
+#[test]
+fn a_link_that_stays_down_holds_up_no_end() {
+    let Some(net) = Net::new() else { return };
+    let mut running = net.start_trigger(&["--duration", "2"]);
+    ip(&format!("-n {} link set plx1 down", net.trigger));
+    running.wait_for_message("down");
+    let ended = running.wait().expect(0);
+    assert_eq!(ended.report()["end"], "stopped");
+}
+
+#[test]
+fn an_interface_that_is_removed_while_running_holds_up_no_end() {
+    let Some(net) = Net::new() else { return };
+    let mut running = net.start_trigger(&[]);
+    ip(&format!("-n {} link delete plx1", net.trigger));
+    running.wait_for_message("plx1");
+    running.signal("INT");
+    let ended = running.wait();
+    assert!(
+        ended.status.code().is_some_and(|code| code <= 1),
+        "{}",
+        ended.stderr
+    );
+    ended.report();
+    assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+}
+
+#[test]
+fn several_queues_share_an_interface() {
+    let Some(net) = Net::new() else { return };
+    let running = net.start_trigger(&["--queues", "3"]);
+    let sent = net.emulate(&EmulatorConfig {
+        rate: 5_000,
+        ..slow_boards(2000)
+    });
+    running.signal("INT");
+    let ended = running.wait().expect(0);
+    assert_eq!(accounted(ended.report()), sent.frames_sent);
+    assert_eq!(number(&ended.report()["events"], "built"), 2000);
+}
+
+#[test]
+fn without_permission_the_message_names_the_capability() {
+    let drop = [
+        "setpriv",
+        "--bounding-set=-net_raw",
+        "--inh-caps=-net_raw",
+        "--no-new-privs",
+    ];
+    if !Command::new("setpriv")
+        .arg("--version")
+        .output()
+        .is_ok_and(|out| out.status.success())
+    {
+        println!("skipped: no `setpriv` program");
+        return;
+    }
+    let raw = fs::read_to_string("/proc/self/status").unwrap();
+    let root = raw.lines().any(|line| line == "Uid:\t0\t0\t0\t0");
+    // Who is not root has no capability to drop.
+    let by = if root { &drop[..] } else { &[] };
+    let ended = start_by(by, &["--port", "af_packet:lo"]).wait();
+    ended
+        .expect(1)
+        .expect_message(&["af_packet:lo", "CAP_NET_RAW", "setcap"]);
+}
