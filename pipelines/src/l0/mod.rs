@@ -4,13 +4,13 @@
 //!  Frame --decompress--> Fragment --build--> Event --rings--> Reconstructed --decide--> Decision
 //! ```
 
+mod list;
 mod record;
 mod stats;
 
+pub use list::List;
 pub use record::{L0_EVENT, L0Record, MAX_RECORD_RINGS, primitive_id};
 pub use stats::{EventCounts, L0Stats, SourceCounts};
-
-use std::ops::{Deref, DerefMut};
 
 use pollux_mempool::Mbuf;
 use pollux_mempool::time::Tsc;
@@ -54,61 +54,6 @@ impl Frame {
         let len = len.min(scratch.len());
         let copied = self.mbuf.copy_to(start, &mut scratch[..len]);
         &scratch[..copied]
-    }
-}
-
-/// A short list in place, so that items can be moved without the heap.
-#[derive(Clone, Debug)]
-pub struct List<T, const N: usize> {
-    len: u16,
-    items: [T; N],
-}
-
-impl<T: Copy + Default, const N: usize> Default for List<T, N> {
-    fn default() -> Self {
-        Self {
-            len: 0,
-            items: [T::default(); N],
-        }
-    }
-}
-
-impl<T: Copy, const N: usize> List<T, N> {
-    /// Adds items; `false`, and no change, if they do not fit.
-    #[must_use]
-    #[inline]
-    pub fn extend(&mut self, items: &[T]) -> bool {
-        let start = usize::from(self.len);
-        match self.items.get_mut(start..start + items.len()) {
-            Some(free) => {
-                free.copy_from_slice(items);
-                self.len += items.len() as u16;
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// Removes all items.
-    #[inline]
-    pub fn clear(&mut self) {
-        self.len = 0;
-    }
-}
-
-impl<T, const N: usize> Deref for List<T, N> {
-    type Target = [T];
-
-    #[inline]
-    fn deref(&self) -> &[T] {
-        &self.items[..usize::from(self.len)]
-    }
-}
-
-impl<T, const N: usize> DerefMut for List<T, N> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut [T] {
-        &mut self.items[..usize::from(self.len)]
     }
 }
 
