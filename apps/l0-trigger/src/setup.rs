@@ -15,7 +15,7 @@ use pollux_pipelines::stages::Answer;
 use pollux_pmd::event::{EventConsumer, EventQueue, RegionOptions};
 use pollux_pmd::lcore::{JitterMeter, StopFlag};
 use pollux_pmd::net::{MacAddr, ParseOptions, Responder};
-use pollux_pmd::port::{Port, PortConfig, Started, StartedPort};
+use pollux_pmd::port::{Configured, Port, PortConfig, Probed, Started, StartedPort};
 use pollux_pmd::stream::StreamView;
 use pollux_pmd::{Capabilities, Count, Ledger, Registry, RxQueue, Tally, TscClock, TxQueue};
 
@@ -78,10 +78,13 @@ impl Setup {
             data_room: plan.config.memory.data_room,
             ..PoolConfig::default()
         })?;
-        let mut opened = Vec::new();
-        for spec in &plan.ports {
-            opened.push(open(cli, plan, registry, spec, &pool)?);
-        }
+        // All before any is started: one that is wrong leaves no trace of the others.
+        let configured = plan
+            .ports
+            .iter()
+            .map(|spec| configure(cli, plan, registry.open(spec)?, &pool));
+        let configured: Vec<_> = configured.collect::<Result<_>>()?;
+        let mut opened: Vec<_> = configured.into_iter().map(start).collect::<Result<_>>()?;
         let views = opened
             .iter()
             .map(|o| PortViews::new(o.port.spec(), &o.queues.rx, &o.queues.tx));
@@ -188,23 +191,28 @@ impl Setup {
     }
 }
 
-/// Opens and starts one port.
-fn open(cli: &Cli, plan: &Plan, registry: &Registry, spec: &str, pool: &Mempool) -> Result<Opened> {
-    let port = registry.open(spec)?;
-    let offered = port.capabilities();
+fn configure(
+    cli: &Cli,
+    plan: &Plan,
+    port: Port<Probed>,
+    pool: &Mempool,
+) -> Result<Port<Configured>> {
     // In the demonstration queue 0 carries the boards' frames, and queue 1 the answers.
     let (rx_queues, tx_queues) = match plan.emulator {
         Some(_) => (2, 2),
-        None => (cli.queues, offered.max_tx_queues.min(1)),
+        None => (cli.queues, port.capabilities().max_tx_queues.min(1)),
     };
-    let ring = plan.config.memory.ring;
-    let config = PortConfig {
+    Ok(port.configure(PortConfig {
         rx_queues,
         tx_queues,
-        ring,
+        ring: plan.config.memory.ring,
         pool: pool.clone(),
-    };
-    let StartedPort { port, rx, tx } = port.configure(config)?.start()?;
+    })?)
+}
+
+fn start(port: Port<Configured>) -> Result<Opened> {
+    let offered = port.capabilities();
+    let StartedPort { port, rx, tx } = port.start()?;
     Ok(Opened {
         port,
         offered,

@@ -123,6 +123,9 @@ fn what_a_port_does_not_offer_is_refused() {
         .expect_usage(&["17 receive queues", "at most 16"]);
     let only_sends = format!("pcap:tx={}", folder.arg("out.pcapng"));
     refused(&["--port", &only_sends]).expect_usage(&["1 receive queues", "at most 0"]);
+    // A port in front of the one that is refused is not started.
+    let first = format!("{port},tx={}", folder.arg("out.pcapng"));
+    refused(&["--port", &first, "--port", "null:size=9000"]).expect_usage(&["9000 B"]);
     assert!(!folder.path("out.pcapng").exists());
 }
 
