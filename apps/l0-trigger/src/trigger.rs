@@ -155,14 +155,15 @@ impl Trigger {
         let mut read = false;
         while !frames.is_full() {
             for input in &mut self.inputs {
-                // Frames that are no datagrams of ours yield nothing: read on.
-                while input.pending.is_empty() && input.rx.state() != RxState::Exhausted {
-                    let mut burst = Burst::<MAX_BURST>::new();
+                if input.pending.is_empty() && input.rx.state() != RxState::Exhausted {
                     let outlet = &mut self.outlet;
-                    if input.rx.rx_up_to(&mut outlet.cache, &mut burst, self.burst) == 0 {
-                        break;
-                    }
-                    read = true;
+                    // Every queue must be able to show its next frame: when buffers are few, none
+                    // reads further ahead.
+                    let pool = outlet.cache.pool();
+                    let scarce = pool.available() < pool.buffers() / 2;
+                    let ahead = if scarce { 1 } else { self.burst };
+                    let mut burst = Burst::<MAX_BURST>::new();
+                    read |= input.rx.rx_up_to(&mut outlet.cache, &mut burst, ahead) > 0;
                     burst.take_all(|mbuf| {
                         let at = Moment(mbuf.wire_time().unwrap_or_default().0);
                         let tx = outlet.tx.as_mut();
@@ -172,7 +173,8 @@ impl Trigger {
                     });
                 }
                 if input.pending.is_empty() && input.rx.state() != RxState::Exhausted {
-                    // It paces itself, or waits for buffers: its next frame may be the earliest.
+                    // It paces itself, or waits for buffers, or had only frames that are none of
+                    // ours: its next frame may be the earliest.
                     let busy = !frames.is_empty();
                     Self::advance(
                         &mut self.pipeline,

@@ -8,6 +8,7 @@ use common::frames::{
     TRIGGER_PORT, arp_request, board_frame, ethernet, hits, ipv4, udp, udp_over_ipv6,
 };
 use common::{Folder, Run, drops, number, over_streams, pcap_port, run};
+use pollux_emulator::config::EmulatorConfig;
 use pollux_emulator::link::CAPTURE_EPOCH;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -461,4 +462,27 @@ fn a_damaged_capture_is_reported_and_fails() {
             );
         }
     }
+}
+
+#[test]
+fn a_pool_that_is_too_small_for_all_that_could_be_read_ahead_is_enough() {
+    let folder = Folder::new();
+    let config = EmulatorConfig {
+        events_per_frame: 60,
+        ..boards(3000)
+    };
+    let (frames, sent) = packets(&config);
+    let port = pcap_port(folder.write("boards.pcap", pcap(&frames)));
+    // Twelve ports read ahead 32 frames of six buffers each: more than there are.
+    let small = folder.write("small.toml", "[memory]\ndata_room = 256\nbuffers = 1024\n");
+    let mut arguments = vec!["--config", &small];
+    (0..12).for_each(|_| arguments.extend(["--port", &port]));
+    let ended = run(&arguments).expect(0);
+    let report = ended.report();
+    assert_eq!(
+        number(&report["ledger"], "from_wire"),
+        12 * sent.frames_sent
+    );
+    assert_eq!(drops(report), [("duplicate", 11 * sent.frames_sent)]);
+    assert_eq!(number(&report["events"], "complete"), 3000);
 }
