@@ -163,7 +163,7 @@ fn oversize_frames_are_chained_or_counted_never_cut() {
     assert_eq!(number(&report["ledger"], "delivered"), sent.frames_sent);
 
     // The longest datagrams, though not of this format: whole, and so checked to the last byte.
-    let mut jumbo = udp(TRIGGER_PORT, &[7; 65_507]);
+    let mut jumbo = udp(TRIGGER_PORT, &vec![7; 65_507]);
     let whole = jumbo.clone();
     *jumbo.last_mut().unwrap() ^= 1;
     let (mixed, delivered) = among_good(&[whole, jumbo]);
@@ -203,7 +203,7 @@ fn a_source_that_stops_or_never_starts_holds_nothing_up() {
     let half = CAPTURE_EPOCH.0 + 320 * 10_000;
     // Board 2 stops half-way; board 3 never starts.
     let there =
-        |packet: &&Packet| !of_board(packet, 3) && !(of_board(packet, 2) && packet.time > half);
+        |packet: &&Packet| !(of_board(packet, 3) || of_board(packet, 2) && packet.time > half);
     let some: Vec<_> = all.iter().filter(there).cloned().collect();
     let ended = replay(&some, &[]).expect(0);
     let report = ended.report();
@@ -291,7 +291,7 @@ fn time_stamps_that_jump_or_wrap_are_followed() {
                 .all(|(cause, _)| ["late", "out-of-window"].contains(cause))
         );
         // Refused for a deadline, and some events that are in between.
-        assert!(refused >= 4 && refused <= 4 * 80, "{to}: {refused}");
+        assert!((4..=4 * 80).contains(&refused), "{to}: {refused}");
         assert!(complete >= 400 - 80, "{to}: {complete}");
         assert_eq!(number(report, "missing"), 0);
     }

@@ -1,5 +1,6 @@
 //! Replays of what the boards sent, with nothing wrong and with every fault.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::float_cmp)] // quarters of a millimetre are exact
 
 mod common;
 

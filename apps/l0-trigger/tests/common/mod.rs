@@ -19,7 +19,7 @@ use tempfile::TempDir;
 pub const TRIGGER: &str = env!("CARGO_BIN_EXE_l0-trigger");
 
 /// No run of these tests lasts so long, unless it hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A folder for the files of one test.
 pub struct Folder(TempDir);
