@@ -194,12 +194,14 @@ impl Report {
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
-        let _ = self.write_text(&mut text);
+        let _ = self
+            .write_frames(&mut text)
+            .and_then(|()| self.write_events(&mut text))
+            .and_then(|()| self.write_verdict(&mut text));
         text
     }
 
-    fn write_text(&self, out: &mut String) -> std::fmt::Result {
-        let seconds = self.duration_s.max(1e-9);
+    fn write_frames(&self, out: &mut String) -> std::fmt::Result {
         writeln!(out, "run        {:.2} s, {}", self.duration_s, self.end)?;
         for core in &self.cores {
             let cpu = core
@@ -230,6 +232,11 @@ impl Report {
                 s.id, s.udp_port, s.packets, s.bytes, s.gaps, s.missing, s.duplicates, s.late
             )?;
         }
+        Ok(())
+    }
+
+    fn write_events(&self, out: &mut String) -> std::fmt::Result {
+        let seconds = self.duration_s.max(1e-9);
         let e = &self.events;
         writeln!(
             out,
@@ -258,6 +265,10 @@ impl Report {
             let RecordingReport { written, lost } = self.recording;
             writeln!(out, "recording  {written} events written, {lost} lost")?;
         }
+        Ok(())
+    }
+
+    fn write_verdict(&self, out: &mut String) -> std::fmt::Result {
         writeln!(
             out,
             "latency us        p50      p99    p99.9   p99.99      max"
@@ -278,7 +289,7 @@ impl Report {
             micros(d.budget_ns),
             d.missed,
             d.late_decisions,
-            e.built,
+            self.events.built,
             self.jitter_ns.over_half_budget
         )?;
         let l = &self.ledger;

@@ -78,13 +78,7 @@ impl Setup {
             data_room: plan.config.memory.data_room,
             ..PoolConfig::default()
         })?;
-        // All before any is started: one that is wrong leaves no trace of the others.
-        let configured = plan
-            .ports
-            .iter()
-            .map(|spec| configure(cli, plan, registry.open(spec)?, &pool));
-        let configured: Vec<_> = configured.collect::<Result<_>>()?;
-        let mut opened: Vec<_> = configured.into_iter().map(start).collect::<Result<_>>()?;
+        let mut opened = open(cli, plan, registry, &pool)?;
         let views = opened
             .iter()
             .map(|o| PortViews::new(o.port.spec(), &o.queues.rx, &o.queues.tx));
@@ -119,29 +113,7 @@ impl Setup {
         ledger.add("receive", receiver.tally.view());
 
         let recorded = opened.iter().all(|port| port.offered.recorded);
-        let (mut ports, mut inputs, mut idle) = (Vec::new(), Vec::new(), Queues::default());
-        for (
-            place,
-            Opened {
-                port,
-                offered,
-                queues,
-            },
-        ) in opened.into_iter().enumerate()
-        {
-            for rx in queues.rx {
-                ledger.add(format!("{} queue {}", port.spec(), rx.queue()), rx.tally());
-                let (kernel_backed, pending) = (offered.kernel_backed, Pending::default());
-                inputs.push(Input {
-                    rx,
-                    place,
-                    kernel_backed,
-                    pending,
-                });
-            }
-            idle.tx.extend(queues.tx);
-            ports.push(port);
-        }
+        let (ports, inputs, idle) = hand_out(opened, &mut ledger);
 
         // The boards stop first, so that the trigger decides what they have sent; without boards,
         // the trigger stops when the run is to.
@@ -191,6 +163,15 @@ impl Setup {
     }
 }
 
+/// Opens and starts all ports. All are configured before any is started: one that is wrong leaves
+/// no trace of the others.
+fn open(cli: &Cli, plan: &Plan, registry: &Registry, pool: &Mempool) -> Result<Vec<Opened>> {
+    let specs = plan.ports.iter();
+    let configured = specs.map(|spec| configure(cli, plan, registry.open(spec)?, pool));
+    let configured: Vec<_> = configured.collect::<Result<_>>()?;
+    configured.into_iter().map(start).collect()
+}
+
 fn configure(
     cli: &Cli,
     plan: &Plan,
@@ -237,6 +218,26 @@ fn boards(
         EmulatorLoop::new(config, link, TscClock::get(), stop.clone())?,
         answers_out,
     ))
+}
+
+/// The ports, the inputs of the trigger, and the queues that nobody needs.
+fn hand_out(opened: Vec<Opened>, ledger: &mut Ledger) -> (Vec<Port<Started>>, Vec<Input>, Queues) {
+    let (mut ports, mut inputs, mut idle) = (Vec::new(), Vec::new(), Queues::default());
+    for (place, opened) in opened.into_iter().enumerate() {
+        for rx in opened.queues.rx {
+            let name = format!("{} queue {}", opened.port.spec(), rx.queue());
+            ledger.add(name, rx.tally());
+            inputs.push(Input {
+                rx,
+                place,
+                kernel_backed: opened.offered.kernel_backed,
+                pending: Pending::default(),
+            });
+        }
+        idle.tx.extend(opened.queues.tx);
+        ports.push(opened.port);
+    }
+    (ports, inputs, idle)
 }
 
 /// The receiver; answers, if any, leave by `tx`.
