@@ -174,6 +174,26 @@ impl EventConsumer {
     }
 }
 
+/// What a faulty device on the other side can do.
+#[cfg(any(test, fuzzing))]
+impl EventProducer {
+    /// Writes any words as the record at any index.
+    #[doc(hidden)]
+    pub fn forge(&mut self, at: u64, words: [u64; WORDS]) {
+        self.words.write(at, words);
+    }
+}
+
+/// What a faulty device on the other side can do.
+#[cfg(any(test, fuzzing))]
+impl EventConsumer {
+    /// Claims to have released all records before `at`.
+    #[doc(hidden)]
+    pub fn forge_release(&mut self, at: u64) {
+        self.words.release(at);
+    }
+}
+
 impl fmt::Debug for EventProducer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EventProducer")
@@ -208,9 +228,9 @@ mod tests {
             writes in proptest::collection::vec((any::<u64>(), any::<[u64; WORDS]>()), 1..50),
         ) {
             let queue = EventQueue::new(8, &RegionOptions::default()).unwrap();
-            let (hostile, mut consumer) = queue.split();
+            let (mut hostile, mut consumer) = queue.split();
             for (at, words) in writes {
-                hostile.words.write(at, words);
+                hostile.forge(at, words);
                 let mut taken = 0;
                 while consumer.poll().is_some() {
                     taken += 1;
@@ -226,10 +246,10 @@ mod tests {
             releases in proptest::collection::vec((any::<u64>(), 0_u64..20), 1..50),
         ) {
             let queue = EventQueue::new(8, &RegionOptions::default()).unwrap();
-            let (mut producer, hostile) = queue.split();
+            let (mut producer, mut hostile) = queue.split();
             for (wild, near) in releases {
                 for released in [wild, near] {
-                    hostile.words.release(released);
+                    hostile.forge_release(released);
                     let before = producer.at;
                     while producer.push(&EventRecord::default()).is_ok() {}
                     prop_assert!(producer.at - before <= 8);

@@ -23,6 +23,9 @@
 //! Where the NIC merges TCP segments (GRO), merged frames are longer than the MTU: receive them
 //! with `frame=65550`, or switch it off with `ethtool -K IF gro off`.
 
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod hostile;
 mod interface;
 mod ring;
 mod rx;

@@ -191,7 +191,7 @@ impl Ring {
     }
 
     /// Writes a whole header, as the kernel does.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn put_header(&self, slot: usize, header: &tpacket2_hdr) {
         // SAFETY: the header lies in the slot.
         unsafe { self.at(slot).cast::<tpacket2_hdr>().write_volatile(*header) };

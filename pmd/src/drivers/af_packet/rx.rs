@@ -221,38 +221,9 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use pollux_mempool::{Burst, Mempool, PoolConfig};
     use proptest::prelude::*;
-    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
-    use super::super::interface::{Control, Interface};
-    use super::super::ring::Geometry;
+    use super::super::hostile::HostileRing;
     use super::*;
-
-    const SLOTS: usize = 4;
-
-    /// A queue whose ring the test plays the kernel for.
-    fn queue() -> Option<Rx> {
-        let Ok(socket) = Socket::new() else {
-            println!("skipped: a packet socket needs CAP_NET_RAW");
-            return None;
-        };
-        let geometry = Geometry::new(SLOTS, 1518);
-        let memory = memfd_create("ring", MemfdFlags::CLOEXEC).unwrap();
-        ftruncate(&memory, geometry.bytes() as u64).unwrap();
-        let control = Control::new().unwrap();
-        let lo = Interface::find(&control, "lo").unwrap();
-        let clock = TscClock::get();
-        Some(Rx {
-            ring: Ring::map(memory, geometry).unwrap(),
-            socket,
-            next: 0,
-            scratch: vec![0; geometry.bytes() / SLOTS].into(),
-            hardware_stamps: false,
-            link: Arc::new(Link::new(control, lo)),
-            state: RxState::Live,
-            clock,
-            watch_at: clock.now(),
-        })
-    }
 
     /// A length or an offset: anything, often near the size of a header, a buffer or a slot.
     fn number() -> impl Strategy<Value = u32> {
@@ -275,15 +246,18 @@ mod tests {
                 1..20,
             ),
         ) {
-            let Some(mut queue) = queue() else { return Ok(()) };
+            let Some(mut queue) = HostileRing::new() else {
+                println!("skipped: a packet socket needs CAP_NET_RAW");
+                return Ok(());
+            };
             let config = PoolConfig { buffers: 64, data_room: 512, ..PoolConfig::default() };
             let pool = Mempool::new(config).unwrap();
             let mut cache = pool.cache(16).unwrap();
             let (mut origin, mut tally) = (Origin::new(0, 0), Tally::new());
             let mut delivered = 0;
-            for (i, &(status, len, snaplen, mac, tci, honest)) in headers.iter().enumerate() {
-                let header = tpacket2_hdr {
-                    tp_status: 0,
+            for &(status, len, snaplen, mac, tci, honest) in &headers {
+                queue.post(&tpacket2_hdr {
+                    tp_status: status,
                     tp_len: len,
                     tp_snaplen: if honest { len } else { snaplen },
                     tp_mac: mac as u16,
@@ -293,15 +267,11 @@ mod tests {
                     tp_vlan_tci: tci,
                     tp_vlan_tpid: tci,
                     tp_padding: [0; 4],
-                };
-                let slot = i % SLOTS;
-                queue.ring.put_header(slot, &header);
-                let status = status | libc::TP_STATUS_USER;
-                queue.ring.status(slot).store(status, Ordering::Release);
+                });
                 let mut burst = Burst::<4>::new();
                 delivered += queue.rx(&mut cache, &mut burst.as_mut(), &mut origin, &mut tally);
-                prop_assert_eq!(queue.ring.status(slot).load(Ordering::Relaxed), 0);
-                prop_assert!(burst.iter().all(|mbuf| mbuf.total_len() <= 2048 + TAG));
+                prop_assert!(queue.is_drained());
+                prop_assert!(burst.iter().all(|mbuf| mbuf.total_len() <= HostileRing::LONGEST));
             }
             let balance = tally.view().balance();
             prop_assert_eq!(balance.from_wire, headers.len() as u64);
