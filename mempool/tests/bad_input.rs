@@ -1,0 +1,247 @@
+//! Sizes that cannot be: each is refused by an error that names the limit, and leaves nothing
+//! behind. What a region refuses is tested in `region.rs`, what a ring does in `ring.rs`.
+#![cfg(not(loom))]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pollux_mempool::region::{Lock, PageSize};
+use pollux_mempool::ring::RingError;
+use pollux_mempool::{
+    Burst, MAX_BUFFERS, MAX_ROOM, MemoryRegion, Mempool, PoolConfig, PoolError, RegionError,
+    mbuf_ring,
+};
+
+/// The tests here count what the process holds: one at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Mappings of our memory files, and their descriptors.
+fn held() -> (usize, usize) {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let fds = fs::read_dir("/proc/self/fd").unwrap().filter(|entry| {
+        let target = fs::read_link(entry.as_ref().unwrap().path()).unwrap_or_default();
+        target.to_string_lossy().contains("memfd:pollux")
+    });
+    (maps.matches("memfd:pollux").count(), fds.count())
+}
+
+fn small() -> PoolConfig {
+    PoolConfig {
+        buffers: 64,
+        data_room: 64,
+        pages: PageSize::Kib4,
+        ..PoolConfig::default()
+    }
+}
+
+/// Why there is no pool like this, many times over, with nothing left behind.
+fn refusal(config: PoolConfig) -> PoolError {
+    let before = held();
+    for _ in 0..20 {
+        Mempool::new(config).unwrap_err();
+    }
+    let error = Mempool::new(config).unwrap_err();
+    assert_eq!(held(), before, "{error}");
+    error
+}
+
+#[test]
+fn numbers_of_buffers_have_limits() {
+    let _alone = alone();
+    for buffers in [0, MAX_BUFFERS + 1, usize::MAX] {
+        let error = refusal(PoolConfig { buffers, ..small() });
+        assert!(matches!(error, PoolError::Buffers(n) if n == buffers));
+        assert!(error.to_string().contains("1 to 67108864"), "{error}");
+    }
+}
+
+#[test]
+fn rooms_have_limits() {
+    let _alone = alone();
+    for (data_room, headroom) in [
+        (0, 128),
+        (63, 128),
+        (64, 4097),
+        (MAX_ROOM, 1),
+        (usize::MAX, 128),
+        (64, usize::MAX),
+    ] {
+        let error = refusal(PoolConfig {
+            data_room,
+            headroom,
+            ..small()
+        });
+        assert!(matches!(error, PoolError::Room { .. }), "{error}");
+        let text = error.to_string();
+        assert!(
+            text.contains("at least 64 B") && text.contains("1048576"),
+            "{text}"
+        );
+    }
+    // Sizes need not be powers of two: what is asked for is what there is.
+    let odd = PoolConfig {
+        buffers: 77,
+        data_room: 1001,
+        headroom: 33,
+        ..small()
+    };
+    let pool = Mempool::new(odd).unwrap();
+    assert_eq!(
+        (pool.buffers(), pool.available(), pool.data_room()),
+        (77, 77, 1001)
+    );
+}
+
+#[test]
+fn a_pool_larger_than_memory_is_refused() {
+    let _alone = alone();
+    let config = PoolConfig {
+        buffers: MAX_BUFFERS,
+        data_room: 1 << 19,
+        ..small()
+    };
+    let error = refusal(config);
+    match &error {
+        PoolError::Region(RegionError::TooLarge { len, available }) => assert!(len > available),
+        other => panic!("{other}"),
+    }
+    assert!(error.to_string().contains("available"), "{error}");
+}
+
+#[test]
+fn a_region_holds_only_so_many_buffers() {
+    let _alone = alone();
+    let before = held();
+    let region = || {
+        MemoryRegion::builder(64 << 10)
+            .pages(PageSize::Kib4)
+            .build()
+            .unwrap()
+    };
+    let stride = Mempool::new(small()).unwrap().stride();
+    let fits = (64 << 10) / stride;
+    let config = |buffers| PoolConfig { buffers, ..small() };
+    let error = Mempool::in_region(region(), &config(fits + 1)).unwrap_err();
+    assert!(
+        matches!(error, PoolError::RegionTooSmall { buffers, region: 65536, .. } if buffers == fits + 1)
+    );
+    assert!(error.to_string().contains("65536"), "{error}");
+    for buffers in [0, usize::MAX] {
+        assert!(matches!(
+            Mempool::in_region(region(), &config(buffers)),
+            Err(PoolError::Buffers(_))
+        ));
+    }
+    assert_eq!(held(), before, "a refused region is unmapped");
+    let pool = Mempool::in_region(region(), &config(fits)).unwrap();
+    assert_eq!(pool.available(), fits);
+}
+
+#[test]
+fn a_cache_is_no_larger_than_its_pool() {
+    let _alone = alone();
+    let pool = Mempool::new(small()).unwrap();
+    for size in [0, 1, 65, 1 << 17, usize::MAX] {
+        let error = pool.cache(size).err().unwrap();
+        assert!(matches!(error, PoolError::Cache { cache, pool: 64 } if cache == size));
+        assert!(error.to_string().contains("2 to 65536"), "{error}");
+    }
+    assert_eq!(pool.available(), 64);
+    drop(pool.cache(64).unwrap());
+    let one = Mempool::new(PoolConfig {
+        buffers: 1,
+        ..small()
+    })
+    .unwrap();
+    assert!(
+        one.cache(2).is_err(),
+        "a pool of one is used without a cache"
+    );
+    assert_eq!(one.alloc().into_iter().count(), 1);
+    assert_eq!(one.available(), 1);
+}
+
+#[test]
+fn a_ring_of_one_buffer_works_and_one_of_none_is_refused() {
+    let _alone = alone();
+    for capacity in [0, usize::MAX] {
+        let error = mbuf_ring(capacity).err().unwrap();
+        assert!(matches!(error, RingError::Capacity { .. }));
+        assert!(error.to_string().contains("1..=1073741824"), "{error}");
+    }
+    let pool = Mempool::new(small()).unwrap();
+    let (mut producer, mut consumer) = mbuf_ring(1).unwrap();
+    let mut burst = Burst::<4>::new();
+    pool.alloc_burst(&mut burst, 3);
+    for _ in 0..3 {
+        assert_eq!(producer.push(&mut burst.as_mut()), 1);
+        assert_eq!(producer.push(&mut burst.as_mut()), 0);
+        assert_eq!(consumer.pop(&mut burst.as_mut()), 1);
+        assert_eq!(consumer.pop(&mut burst.as_mut()), 0);
+    }
+    drop(burst);
+    assert_eq!(pool.available(), 64);
+}
+
+#[test]
+fn a_node_that_does_not_exist_is_named() {
+    let _alone = alone();
+    for node in [900, u32::MAX] {
+        let error = refusal(PoolConfig {
+            numa_node: Some(node),
+            ..small()
+        });
+        assert!(matches!(
+            error,
+            PoolError::Region(RegionError::NoSuchNode { node: n, .. }) if n == node
+        ));
+        assert!(error.to_string().contains("nodes with memory"), "{error}");
+    }
+}
+
+/// Pages that the kernel has free, or `None` where it has none at all.
+fn free_hugepages() -> Option<usize> {
+    let text =
+        fs::read_to_string("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages").ok()?;
+    text.trim().parse().ok().filter(|&free| free > 0)
+}
+
+/// Regions of one page each until there are no more: the one too many is refused, those before it
+/// stay whole, and all pages come back.
+#[test]
+fn hugepages_that_run_out_half_way_are_counted() {
+    let _alone = alone();
+    let Some(free) = free_hugepages() else {
+        println!("skipped: no free 2 MiB hugepage (scripts/hugepages)");
+        return;
+    };
+    let before = held();
+    let page = |n: usize| MemoryRegion::builder(n << 21).pages(PageSize::Mib2).build();
+    let half: Vec<_> = (0..free.div_ceil(2)).map_while(|_| page(1).ok()).collect();
+    // Others may take or return pages meanwhile: far more than there can be.
+    let error = page(free + 1000).unwrap_err();
+    assert!(matches!(
+        &error,
+        RegionError::NoHugepages { needed, free: left, .. } if *needed == free + 1000 && left < needed
+    ));
+    assert!(error.to_string().contains("nr_hugepages"), "{error}");
+    for region in &half {
+        // SAFETY: inside the region, which nobody else touches.
+        unsafe { region.ptr_at(0, 1).unwrap().write(7) };
+        // SAFETY: as above.
+        assert_eq!(unsafe { region.ptr_at(0, 1).unwrap().read() }, 7);
+    }
+    // Asked for any pages, the rest is made of small ones.
+    let pool = Mempool::new(PoolConfig {
+        pages: PageSize::Auto,
+        lock: Lock::Try,
+        ..small()
+    });
+    drop((half, pool.unwrap()));
+    assert_eq!(held(), before);
+}
