@@ -84,6 +84,38 @@ impl<const N: usize> Burst<N> {
         self.as_mut().take_front(N, take);
     }
 
+    /// The slots, if none is filled.
+    #[inline(always)]
+    pub(crate) fn all_vacant(&mut self) -> Option<&mut [MaybeUninit<RawMbuf>; N]> {
+        // SAFETY: Mbuf is a transparent RawMbuf, and the slots are uninitialised either way.
+        (self.len == 0).then(|| unsafe { &mut *(&raw mut self.slots).cast() })
+    }
+
+    /// The buffers as raw ones, if all slots are filled.
+    #[inline(always)]
+    pub(crate) fn all_raw(&self) -> Option<&[RawMbuf; N]> {
+        // SAFETY: all slots are filled, and Mbuf is a transparent RawMbuf.
+        (self.len == N).then(|| unsafe { &*(&raw const self.slots).cast() })
+    }
+
+    /// Counts all slots as filled.
+    ///
+    /// # Safety
+    /// They were filled with buffers that this burst now owns.
+    #[inline(always)]
+    pub(crate) unsafe fn assume_full(&mut self) {
+        self.len = N;
+    }
+
+    /// Gives all buffers up without dropping them.
+    ///
+    /// # Safety
+    /// Somebody else has taken over the responsibility for them.
+    #[inline(always)]
+    pub(crate) unsafe fn assume_empty(&mut self) {
+        self.len = 0;
+    }
+
     /// Drops all buffers: each goes back to its pool's depot.
     pub fn clear(&mut self) {
         self.take_all(drop);

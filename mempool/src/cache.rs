@@ -1,27 +1,23 @@
 //! A poll loop's own stock of free buffers.
 //!
-//! Allocation and free are a copy of handles between an array here and the caller's burst. Only
-//! every `size / 2` buffers does the cache meet the shared depot, to refill or to flush one half;
-//! the half that is kept is the one that was used last and is warm. A request of more than half a
-//! cache goes to the depot directly, so that it does not push the whole stock back and forth.
+//! Allocation touches no buffer at all: it copies handles out of a [`Stock`]. Whoever frees a
+//! buffer has its header in the cache anyway and resets it there.
 
-use core::mem::{ManuallyDrop, MaybeUninit};
-use core::ptr::{self, NonNull};
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
 
 use crate::burst::{Burst, BurstMut};
-use crate::mbuf::{Mbuf, RawMbuf};
+use crate::mbuf::{Extent, Mbuf, RawMbuf};
 use crate::pool::{Mempool, PoolError, PoolInner};
-
-/// Most buffers that a cache may hold.
-pub(crate) const MAX_CACHE: usize = 1 << 16;
+use crate::stock::{MAX_STOCK, Stock};
 
 /// Free buffers of one pool, for one poll loop. Flushes itself into the pool when dropped.
 pub struct PoolCache {
-    /// The first `len` slots hold reset buffers that this cache is responsible for.
-    slots: Box<[MaybeUninit<RawMbuf>]>,
-    len: usize,
+    /// Reset buffers that this cache is responsible for.
+    stock: Stock<RawMbuf>,
     pool_ptr: NonNull<PoolInner>,
-    headroom: u16,
+    /// What the header of a free buffer holds.
+    fresh: Extent,
     pool: Mempool,
 }
 
@@ -30,17 +26,16 @@ unsafe impl Send for PoolCache {}
 
 impl PoolCache {
     pub(crate) fn new(pool: Mempool, size: usize) -> Result<Self, PoolError> {
-        if !(2..=MAX_CACHE).contains(&size) || size > pool.buffers() {
+        if !(2..=MAX_STOCK).contains(&size) || size > pool.buffers() {
             return Err(PoolError::Cache {
                 cache: size,
                 pool: pool.buffers(),
             });
         }
         Ok(Self {
-            slots: Box::new_uninit_slice(size),
-            len: 0,
+            stock: Stock::new(size),
             pool_ptr: pool.inner_ptr(),
-            headroom: pool.inner().headroom(),
+            fresh: *pool.inner().fresh(),
             pool,
         })
     }
@@ -56,53 +51,58 @@ impl PoolCache {
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
-        self.len
+        self.stock.len()
     }
 
     /// Whether the cache holds no buffers.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    fn half(&self) -> usize {
-        self.slots.len() / 2
+        self.stock.len() == 0
     }
 
     /// Takes one buffer; `None` when the pool has none.
     #[must_use]
     #[inline]
     pub fn alloc(&mut self) -> Option<Mbuf> {
-        if self.len == 0 && self.refill(1) == 0 {
-            return None;
-        }
-        self.len -= 1;
-        // SAFETY: slot `len` was filled, and the shorter length gives it up: one owner.
-        Some(unsafe { Mbuf::from_raw(self.slots[self.len].assume_init()) })
+        let mut raw = [MaybeUninit::uninit()];
+        // SAFETY: the stock filled the slot and gave the buffer up: one owner.
+        self.take(&mut raw)
+            .then(|| unsafe { Mbuf::from_raw(raw[0].assume_init()) })
+    }
+
+    /// Fills all of `out` from the stock, or nothing.
+    #[inline(always)]
+    fn take(&mut self, out: &mut [MaybeUninit<RawMbuf>]) -> bool {
+        let pool = self.pool.inner();
+        self.stock.take(out, |slots| pool.take(slots))
     }
 
     /// Adds up to `n` buffers to the burst, as many as fit and as the pool has; returns how many.
     #[inline]
     pub fn alloc_burst<const N: usize>(&mut self, burst: &mut Burst<N>, n: usize) -> usize {
+        // A whole burst is the common case, and its length is a constant.
+        if n >= N
+            && let Some(slots) = burst.all_vacant()
+            && self.take(slots)
+        {
+            // SAFETY: all slots were filled with buffers that the stock gave up.
+            unsafe { burst.assume_full() };
+            return N;
+        }
         self.alloc_into(&mut burst.as_mut(), n)
     }
 
     /// As [`alloc_burst`](Self::alloc_burst), for a burst of any size.
     #[inline]
     pub fn alloc_into(&mut self, burst: &mut BurstMut<'_>, n: usize) -> usize {
-        let n = n.min(burst.free());
-        if n > self.len && self.refill(n) < n {
+        let vacant = burst.vacant();
+        let n = n.min(vacant.len());
+        if !self.take(&mut vacant[..n]) {
             return self.alloc_slowly(burst, n);
         }
-        self.len -= n;
-        // SAFETY: the last `n` filled slots move to `n` vacant ones (n <= free); the shorter length
-        // here and the longer one there move the responsibility. The two arrays are distinct.
-        unsafe {
-            let from = self.slots.as_ptr().add(self.len);
-            ptr::copy_nonoverlapping(from, burst.vacant().as_mut_ptr(), n);
-            burst.assume_pushed(n);
-        }
+        // SAFETY: the first `n` vacant slots were filled with buffers that the stock gave up.
+        unsafe { burst.assume_pushed(n) };
         n
     }
 
@@ -110,29 +110,18 @@ impl PoolCache {
     #[cold]
     fn alloc_slowly(&mut self, burst: &mut BurstMut<'_>, n: usize) -> usize {
         let mut got = 0;
-        while got < n && self.len > 0 {
-            self.len -= 1;
+        while got < n
+            && let Some(raw) = self.stock.pop()
+        {
             got += 1;
-            // SAFETY: slot `len` was filled, and the shorter length gives it up: one owner.
-            let mbuf = unsafe { Mbuf::from_raw(self.slots[self.len].assume_init()) };
             // It fits: n <= free. Were it refused, the drop would return it to the depot.
-            drop(burst.push(mbuf));
+            // SAFETY: the stock gave the buffer up: one owner.
+            drop(burst.push(unsafe { Mbuf::from_raw(raw) }));
         }
         let more = self.pool.inner().take(&mut burst.vacant()[..n - got]);
         // SAFETY: the depot filled the first `more` vacant slots with buffers nobody else holds.
         unsafe { burst.assume_pushed(more) };
         got + more
-    }
-
-    /// Brings the stock to `n` and half a cache more, if the depot has that many and `n` is not a
-    /// bypass; returns the stock.
-    #[cold]
-    fn refill(&mut self, n: usize) -> usize {
-        if n <= self.half() {
-            let to = (n + self.half()).min(self.slots.len());
-            self.len += self.pool.inner().take(&mut self.slots[self.len..to]);
-        }
-        self.len
     }
 
     /// Takes as many buffers as `data` needs, copies it into them, and returns them as one frame;
@@ -176,11 +165,9 @@ impl PoolCache {
     #[inline]
     pub fn free(&mut self, mbuf: Mbuf) {
         if mbuf.is_plain(self.pool_ptr) {
-            if self.len == self.slots.len() {
-                self.flush_half();
-            }
-            self.slots[self.len].write(mbuf.into_reset_raw(self.headroom));
-            self.len += 1;
+            let raw = mbuf.into_raw();
+            // SAFETY: the handle just given up was the only way to this buffer of our pool.
+            unsafe { self.reset_and_put(&[raw]) };
         } else {
             self.free_odd(mbuf);
         }
@@ -189,84 +176,89 @@ impl PoolCache {
     /// Takes all buffers of a burst back.
     #[inline]
     pub fn free_burst<const N: usize>(&mut self, burst: &mut Burst<N>) {
-        let n = burst.len();
-        self.free_front(&mut burst.as_mut(), n);
+        // A full burst is the common case, and its length is a constant.
+        if let Some(raws) = burst.all_raw()
+            && self.are_plain(raws)
+        {
+            // SAFETY: plain buffers of our pool that the burst owns, and gives up below.
+            unsafe { self.reset_and_put(raws) };
+            // SAFETY: all of them are in the stock now.
+            unsafe { burst.assume_empty() };
+            return;
+        }
+        self.free_front(&mut burst.as_mut(), N);
     }
 
     /// Takes the first `n` buffers of a burst (or all, if there are fewer) back.
     #[inline]
     pub fn free_front(&mut self, burst: &mut BurstMut<'_>, n: usize) {
         let n = n.min(burst.len());
-        if n > self.half() {
+        let raws = &burst.raw()[..n];
+        if !self.are_plain(raws) {
             return burst.take_front(n, |mbuf| self.free(mbuf));
         }
-        if self.len + n > self.slots.len() {
-            self.flush_half();
-        }
-        let mut len = self.len;
-        for &raw in &burst.raw()[..n] {
-            // SAFETY: the burst gives up exactly these buffers below; the handle is consumed by
-            // `into_reset_raw` or by `free_odd`, or forgotten on the way there.
-            let mbuf = ManuallyDrop::new(unsafe { Mbuf::from_raw(raw) });
-            if mbuf.is_plain(self.pool_ptr) {
-                let raw = ManuallyDrop::into_inner(mbuf).into_reset_raw(self.headroom);
-                // SAFETY: there is room for `n` behind `self.len`, at the start and after each odd one.
-                unsafe { self.slots.get_unchecked_mut(len) }.write(raw);
-                len += 1;
-            } else {
-                self.len = len;
-                self.free_odd(ManuallyDrop::into_inner(mbuf));
-                // A chain may have taken the room that the others need.
-                if self.slots.len() - self.len < n {
-                    self.flush_half();
-                }
-                len = self.len;
-            }
-        }
-        self.len = len;
-        // SAFETY: n <= burst.len(), and the loop took over each of the first `n` buffers.
+        // SAFETY: plain buffers of our pool that the burst owns, and gives up below.
+        unsafe { self.reset_and_put(raws) };
+        // SAFETY: n <= burst.len(), and those are in the stock now.
         unsafe { burst.forget_front(n) };
+    }
+
+    /// Whether all are single segments of this pool. Looks at all of them, whatever it finds: a
+    /// branch for each would cost more than the look.
+    #[inline(always)]
+    fn are_plain(&self, raws: &[RawMbuf]) -> bool {
+        let pool = self.pool_ptr;
+        // SAFETY: the caller owns the buffers, so their headers can be read.
+        raws.iter()
+            .fold(true, |plain, raw| plain & unsafe { raw.is_plain(pool) })
+    }
+
+    /// # Safety
+    /// `raws` are single segments of this pool whose ownership the caller gives up here.
+    #[inline(always)]
+    unsafe fn reset_and_put(&mut self, raws: &[RawMbuf]) {
+        for raw in raws {
+            // SAFETY: the caller is the only one who may reach the buffer.
+            unsafe { raw.reset(&self.fresh) };
+        }
+        let pool = self.pool_ptr;
+        // SAFETY: what the stock flushes are unreturned, reset buffers of this pool.
+        self.stock
+            .put(raws, |cold| unsafe { give_back(pool, cold) });
     }
 
     /// A chain, or a buffer of another pool.
     #[cold]
     fn free_odd(&mut self, mbuf: Mbuf) {
+        let own = self.pool_ptr;
         mbuf.dismantle(|pool, raw| {
-            if pool != self.pool_ptr {
-                // SAFETY: `dismantle` yields each unreturned segment of `pool` once.
-                return unsafe { PoolInner::give_back(pool, &[raw]) };
+            if pool == own {
+                // SAFETY: `dismantle` yields each unreturned segment once, reset.
+                self.stock
+                    .put(&[raw], |cold| unsafe { give_back(own, cold) });
+            } else {
+                // SAFETY: as above, of `pool`.
+                unsafe { PoolInner::give_back(pool, &[raw]) };
             }
-            if self.len == self.slots.len() {
-                self.flush_half();
-            }
-            self.slots[self.len].write(raw);
-            self.len += 1;
         });
-    }
-
-    /// Returns the colder half of a full or nearly full cache to the depot.
-    #[cold]
-    fn flush_half(&mut self) {
-        self.flush_front(self.half().min(self.len));
     }
 
     /// Returns all buffers in the cache to the depot.
     pub fn flush(&mut self) {
-        self.flush_front(self.len);
+        let pool = self.pool_ptr;
+        // SAFETY: what the stock holds are unreturned, reset buffers of this pool.
+        self.stock.flush(|cold| unsafe { give_back(pool, cold) });
     }
+}
 
-    fn flush_front(&mut self, n: usize) {
-        let rest = self.len - n;
-        let base = self.slots.as_mut_ptr();
-        // SAFETY: the first `n` slots are filled with reset buffers of this pool; the shorter
-        // length below gives them up. The copy stays inside the slots.
-        unsafe {
-            let cold = core::slice::from_raw_parts(base.cast::<RawMbuf>(), n);
-            PoolInner::give_back(self.pool_ptr, cold);
-            ptr::copy(base.add(n), base, rest);
-        }
-        self.len = rest;
-    }
+/// A depot has room for all its buffers, so it always takes them.
+///
+/// # Safety
+/// As for [`PoolInner::give_back`].
+unsafe fn give_back(pool: NonNull<PoolInner>, raws: &[RawMbuf]) -> bool {
+    // SAFETY: by the caller's promise.
+    unsafe { PoolInner::give_back(pool, raws) };
+    true
 }
 
 impl Drop for PoolCache {

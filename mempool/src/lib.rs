@@ -10,6 +10,7 @@
 //! | the shared depot of free buffers | [`Mempool`] |
 //! | a poll loop's own stock of free buffers | [`PoolCache`] |
 //! | lock-free queues of buffers or descriptors | [`ring`] |
+//! | a thread's own stock of free descriptors | [`ObjectCache`] |
 //!
 //! A buffer that is dropped goes back to its pool by itself, so losing one is not possible; a hot
 //! path frees whole bursts into its [`PoolCache`] instead, which costs a few cycles a buffer.
@@ -35,9 +36,11 @@ mod frozen;
 pub mod iova;
 mod mbuf;
 mod mbuf_ring;
+mod objects;
 mod pool;
 pub mod region;
 pub mod ring;
+mod stock;
 mod sync;
 pub mod time;
 
@@ -47,5 +50,6 @@ pub use frozen::Frozen;
 pub use iova::{Iova, IovaMap};
 pub use mbuf::{Mbuf, MbufFlags, Segments};
 pub use mbuf_ring::{MbufConsumer, MbufProducer, mbuf_ring};
+pub use objects::ObjectCache;
 pub use pool::{MAX_BUFFERS, MAX_ROOM, Mempool, PoolConfig, PoolError, PoolId};
 pub use region::{MemoryRegion, RegionError};

@@ -13,7 +13,7 @@
 
 use core::fmt;
 use core::mem::{ManuallyDrop, offset_of, size_of};
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 use core::sync::atomic::AtomicU32;
 
 use crate::pool::PoolInner;
@@ -69,6 +69,19 @@ pub(crate) struct Extent {
     pub(crate) flags: MbufFlags,
 }
 
+impl Extent {
+    /// A free buffer's: no data, one segment.
+    pub(crate) const fn fresh(headroom: u16) -> Self {
+        Self {
+            offset: headroom,
+            segments: 1,
+            len: 0,
+            total: 0,
+            flags: MbufFlags(0),
+        }
+    }
+}
+
 #[repr(C, align(64))]
 pub(crate) struct Header {
     pub(crate) pool: NonNull<PoolInner>,
@@ -103,20 +116,23 @@ unsafe impl Send for RawMbuf {}
 impl RawMbuf {
     /// # Safety
     /// The caller is the only one who may reach this buffer.
-    #[inline]
-    pub(crate) unsafe fn reset(self, headroom: u16) {
-        let extent = Extent {
-            offset: headroom,
-            segments: 1,
-            len: 0,
-            total: 0,
-            flags: MbufFlags(0),
-        };
+    #[inline(always)]
+    pub(crate) unsafe fn reset(self, fresh: &Extent) {
         // SAFETY: the header is valid for as long as the pool lives, which the unreturned buffer
-        // guarantees, and the caller is its only user.
-        unsafe {
-            (&raw mut (*self.0.as_ptr()).extent).write(extent);
-        }
+        // guarantees, and the caller is its only user. A copy from memory is one vector move;
+        // a value made here would be stored field by field.
+        unsafe { ptr::copy_nonoverlapping(fresh, &raw mut (*self.0.as_ptr()).extent, 1) };
+    }
+
+    /// Whether this is a single segment of the pool at `pool`: what a cache takes back directly.
+    ///
+    /// # Safety
+    /// The caller owns the buffer.
+    #[inline(always)]
+    pub(crate) unsafe fn is_plain(self, pool: NonNull<PoolInner>) -> bool {
+        // SAFETY: an owned buffer has a valid header that nobody else writes.
+        let header = unsafe { self.0.as_ref() };
+        (header.pool == pool) & header.next.is_none()
     }
 }
 
@@ -513,17 +529,8 @@ impl Mbuf {
     /// Whether this is a single segment of the pool at `pool`: what a cache takes back directly.
     #[inline]
     pub(crate) fn is_plain(&self, pool: NonNull<PoolInner>) -> bool {
-        let header = self.header();
-        header.pool == pool && header.next.is_none()
-    }
-
-    /// Resets the header and gives up ownership, without returning the buffer anywhere.
-    #[inline]
-    pub(crate) fn into_reset_raw(self, headroom: u16) -> RawMbuf {
-        let raw = self.into_raw();
-        // SAFETY: the handle just given up was the only way to the buffer.
-        unsafe { raw.reset(headroom) };
-        raw
+        // SAFETY: the handle owns the buffer.
+        unsafe { self.0.is_plain(pool) }
     }
 
     /// Returns every segment to `give`, reset and unchained.
@@ -533,13 +540,13 @@ impl Mbuf {
         while let Some(raw) = at {
             // SAFETY: the chain belonged to the handle just given up. `next` and the pool are read
             // before the segment is handed over; the pool outlives its unreturned buffer.
-            let (pool, headroom) = unsafe {
+            let pool = unsafe {
                 let header = &mut *raw.0.as_ptr();
                 at = header.next.take();
-                (header.pool, header.pool.as_ref().headroom())
+                header.pool
             };
-            // SAFETY: this segment is now reached by `raw` alone.
-            unsafe { raw.reset(headroom) };
+            // SAFETY: this segment is now reached by `raw` alone; its pool lives.
+            unsafe { raw.reset(pool.as_ref().fresh()) };
             give(pool, raw);
         }
     }

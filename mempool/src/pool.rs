@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::burst::Burst;
 use crate::cache::PoolCache;
 use crate::depot::Depot;
-use crate::mbuf::{Extent, HEADER, Header, MAX_SEGMENTS, Mbuf, MbufFlags, RawMbuf};
+use crate::mbuf::{Extent, HEADER, Header, MAX_SEGMENTS, Mbuf, RawMbuf};
 use crate::region::{Lock, MemoryRegion, PageSize, RegionError};
 use crate::ring::RingError;
 use crate::time::{Tsc, WireTime};
@@ -81,7 +81,7 @@ pub enum PoolError {
     /// The cache is zero or larger than the pool.
     #[error(
         "a cache of {cache} buffers for a pool of {pool}: it must have 2 to {} and no more than the pool",
-        crate::cache::MAX_CACHE
+        crate::stock::MAX_STOCK
     )]
     Cache {
         /// Buffers that the cache should hold.
@@ -108,13 +108,15 @@ pub(crate) struct PoolInner {
     buffers: usize,
     stride: usize,
     data_room: u32,
-    headroom: u16,
+    /// What the header of a free buffer holds.
+    fresh: Extent,
 }
 
 impl PoolInner {
+    /// What the header of a free buffer holds.
     #[inline]
-    pub(crate) fn headroom(&self) -> u16 {
-        self.headroom
+    pub(crate) fn fresh(&self) -> &Extent {
+        &self.fresh
     }
 
     /// Returns buffers to the depot, and frees the pool if they were the last ones of a pool
@@ -209,7 +211,7 @@ impl Mempool {
             buffers,
             stride,
             data_room: config.data_room as u32,
-            headroom: config.headroom as u16,
+            fresh: Extent::fresh(config.headroom as u16),
         };
         let pool = NonNull::from(Box::leak(Box::new(inner)));
         let handle = Handle(pool);
@@ -217,17 +219,10 @@ impl Mempool {
         for i in 0..buffers {
             // SAFETY: i * stride + stride <= region.len(), and the region is page aligned.
             let raw = RawMbuf(unsafe { base.add(i * stride) }.cast::<Header>());
-            let extent = Extent {
-                offset: config.headroom as u16,
-                segments: 1,
-                len: 0,
-                total: 0,
-                flags: MbufFlags::default(),
-            };
             let header = Header {
                 pool,
                 next: None,
-                extent,
+                extent: Extent::fresh(config.headroom as u16),
                 port: 0,
                 queue: 0,
                 ordinal: 0,
@@ -288,14 +283,13 @@ impl Mempool {
     /// chains and buffers of other pools one by one.
     #[inline]
     pub fn free_burst<const N: usize>(&self, burst: &mut Burst<N>) {
-        let headroom = self.inner().headroom();
         if !burst.iter().all(|mbuf| mbuf.is_plain(self.inner_ptr())) {
             return burst.clear();
         }
         let mut view = burst.as_mut();
         for &raw in view.raw() {
             // SAFETY: the burst owns the buffer and is borrowed exclusively.
-            unsafe { raw.reset(headroom) };
+            unsafe { raw.reset(self.inner().fresh()) };
         }
         // SAFETY: all are unreturned buffers of this pool, reset just now; the burst gives up
         // exactly these.

@@ -26,7 +26,9 @@ struct Shared<T> {
 /// Keeps a handle on one thread at a time: it can be sent, not shared.
 type NotSync = PhantomData<Cell<()>>;
 
-/// The side that pushes. It can be moved to another thread, not shared or cloned.
+/// The side that pushes. It can be moved to another thread, not shared or cloned. On cache lines
+/// of its own: two handles side by side would have the two cores fight for the line.
+#[repr(align(128))]
 pub struct Producer<T> {
     shared: Arc<Shared<T>>,
     /// Our own index; the shared copy is for the consumer.
@@ -37,7 +39,9 @@ pub struct Producer<T> {
     not_sync: NotSync,
 }
 
-/// The side that pops. It can be moved to another thread, not shared or cloned.
+/// The side that pops. It can be moved to another thread, not shared or cloned. On cache lines of
+/// its own, as the other side is.
+#[repr(align(128))]
 pub struct Consumer<T> {
     shared: Arc<Shared<T>>,
     /// Our own index; the shared copy is for the producer.

@@ -1,0 +1,128 @@
+//! A thread's own stock of free elements in front of a shared one: the policy of every cache.
+//!
+//! Taking and putting back is a copy between an array here and the caller's. Only every `size / 2`
+//! elements does the stock meet the shared one, to refill or to flush one half; the half that is
+//! kept is the one that was used last and is warm. A request of more than half a stock goes past
+//! it, so that it does not push the whole stock back and forth.
+//!
+//! Where the caller's slice has a constant length, the copy is a few vector moves: hence the
+//! inlining of the common path, and of nothing else.
+
+use core::mem::MaybeUninit;
+use core::ptr;
+
+/// Largest stock.
+pub(crate) const MAX_STOCK: usize = 1 << 16;
+
+/// Up to `size` elements; the one put last is taken first.
+pub(crate) struct Stock<T> {
+    /// The first `len` slots are filled.
+    slots: Box<[MaybeUninit<T>]>,
+    len: usize,
+}
+
+impl<T: Copy> Stock<T> {
+    /// An empty stock.
+    pub(crate) fn new(size: usize) -> Self {
+        Self {
+            slots: Box::new_uninit_slice(size),
+            len: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    fn half(&self) -> usize {
+        self.slots.len() / 2
+    }
+
+    /// Fills all of `out`, or takes nothing: `false` if there are fewer elements, or if the
+    /// request is one that goes past the stock. `refill` fills a slice from the shared stock as
+    /// far as that goes, and returns how far.
+    #[inline(always)]
+    pub(crate) fn take(
+        &mut self,
+        out: &mut [MaybeUninit<T>],
+        refill: impl FnOnce(&mut [MaybeUninit<T>]) -> usize,
+    ) -> bool {
+        if out.len() > self.len && !self.refill_for(out.len(), refill) {
+            return false;
+        }
+        self.len -= out.len();
+        // SAFETY: `out.len()` filled slots lie behind the shorter length, which gives them up.
+        let from = unsafe { self.slots.as_ptr().add(self.len) };
+        // SAFETY: both are as long as `out`, and the stock's slots are its own memory.
+        unsafe { ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) };
+        true
+    }
+
+    /// Brings the stock to `n` and half a stock more, if the shared one has that many and `n` is
+    /// not to go past; whether there are `n` now.
+    #[cold]
+    #[inline(never)]
+    fn refill_for(
+        &mut self,
+        n: usize,
+        refill: impl FnOnce(&mut [MaybeUninit<T>]) -> usize,
+    ) -> bool {
+        if n <= self.half() {
+            let to = (n + self.half()).min(self.slots.len());
+            self.len += refill(&mut self.slots[self.len..to]);
+        }
+        n <= self.len
+    }
+
+    /// Takes one element, if there is one.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        self.len = self.len.checked_sub(1)?;
+        // SAFETY: slot `len` was filled; the shorter length gives it up.
+        Some(unsafe { self.slots[self.len].assume_init() })
+    }
+
+    /// Puts elements back. `flush` moves elements to the shared stock and says whether it took
+    /// them; if not, nothing was put back: the result.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, elements: &[T], flush: impl FnOnce(&[T]) -> bool) -> bool {
+        let n = elements.len();
+        if n > self.slots.len() - self.len {
+            if n > self.half() {
+                return flush(elements);
+            }
+            if !self.flush_front(self.half().min(self.len), flush) {
+                return false;
+            }
+        }
+        // SAFETY: there is room for `n` behind `len`: either there was, or half a stock, and at
+        // least `n`, has just been made free. The slots are the stock's own memory.
+        unsafe {
+            let to = self.slots.as_mut_ptr().add(self.len);
+            ptr::copy_nonoverlapping(elements.as_ptr(), to.cast(), n);
+        }
+        self.len += n;
+        true
+    }
+
+    /// Moves all elements to the shared stock.
+    pub(crate) fn flush(&mut self, flush: impl FnOnce(&[T]) -> bool) -> bool {
+        self.flush_front(self.len, flush)
+    }
+
+    /// Moves the first `n` elements, those that were used longest ago; there are that many.
+    #[cold]
+    #[inline(never)]
+    fn flush_front(&mut self, n: usize, flush: impl FnOnce(&[T]) -> bool) -> bool {
+        let filled = &mut self.slots[..self.len];
+        // SAFETY: all of these slots are filled.
+        let elements: &[T] = unsafe { &*(ptr::from_ref(&*filled) as *const [T]) };
+        let taken = flush(&elements[..n]);
+        if taken {
+            filled.copy_within(n.., 0);
+            self.len -= n;
+        }
+        taken
+    }
+}
