@@ -5,6 +5,8 @@
 //! median slice was from it: a large one means that the machine was busy, and that the run is to
 //! be repeated rather than believed.
 
+use std::mem::MaybeUninit;
+
 use anyhow::{Result, ensure};
 
 /// Burst sizes, each compiled as a constant on both sides.
@@ -125,4 +127,12 @@ pub(crate) fn timed(turns: u64, mut turn: impl FnMut() -> bool) -> u64 {
         }
     }
     cycles() - start
+}
+
+/// # Safety
+/// All items are initialised.
+#[inline(always)]
+pub(crate) unsafe fn assume_init<const B: usize>(items: &[MaybeUninit<usize>; B]) -> &[usize; B] {
+    // SAFETY: MaybeUninit has its content's layout; initialised by the caller's promise.
+    unsafe { &*std::ptr::from_ref(items).cast() }
 }

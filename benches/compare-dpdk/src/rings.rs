@@ -11,7 +11,7 @@ use dpdk_sys as dpdk;
 use pollux_mempool::ring::{Mpmc, spsc};
 
 use crate::eal;
-use crate::measure::{Operation, Row, compare, cycles, timed};
+use crate::measure::{Operation, Row, assume_init, compare, cycles, timed};
 
 /// Slots in each ring.
 const SIZE: u32 = 1024;
@@ -106,14 +106,6 @@ impl Operation for Multi {
         // SAFETY: a live ring.
         unsafe { dpdk::timed_ring_mpmc(self.theirs, burst, turns) }
     }
-}
-
-/// # Safety
-/// All items are initialised.
-#[inline(always)]
-unsafe fn assume_init<const B: usize>(items: &[MaybeUninit<usize>; B]) -> &[usize; B] {
-    // SAFETY: MaybeUninit has its content's layout; initialised by the caller's promise.
-    unsafe { &*std::ptr::from_ref(items).cast() }
 }
 
 /// One core pushes, another pops.
