@@ -29,7 +29,8 @@ const FRAME_LOW: u32 = (1 << (TIME_BITS - 8)) - 1;
 /// One edge of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Edge {
-    /// FPGA of the board, which is a TDC board with four TDC chips.
+    /// FPGA of the board, which is a TDC board with four TDC chips: 0 to 3 in sound data, but
+    /// whatever the board wrote.
     pub fpga: u8,
     /// TDC chip of that TDC board, 0 to 3.
     pub tdc: u8,

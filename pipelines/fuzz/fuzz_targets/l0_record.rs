@@ -1,0 +1,45 @@
+//! Any 64 bytes as an event record, and that as an L0 event, with a primitive's identifier: what is
+//! read and written again reads the same.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pollux_pipelines::l0::{L0_EVENT, L0Record, MAX_RECORD_RINGS, primitive_id};
+use pollux_pmd::event::{ClopEvent, EventKind, EventRecord};
+
+fuzz_target!(|data: &[u8]| {
+    let [kind, ring_count, id @ .., a, b] = data else {
+        return;
+    };
+    let mut record = EventRecord {
+        kind: EventKind(*kind),
+        sequence: u32::from(*a),
+        ..EventRecord::default()
+    };
+    for (to, from) in record.payload.iter_mut().zip(id) {
+        *to = *from;
+    }
+    if let Some(event) = ClopEvent::from_record(&record) {
+        assert_eq!(
+            ClopEvent::from_record(&EventRecord::from(&event)),
+            Some(event)
+        );
+    }
+    record.kind = L0_EVENT;
+    record.payload[12] = *ring_count;
+    let event = L0Record::from_event(&record).expect("of that kind");
+    assert!(event.rings().len() <= MAX_RECORD_RINGS);
+    assert_eq!(
+        event.more_rings(),
+        usize::from(*ring_count) > MAX_RECORD_RINGS
+    );
+    assert_eq!(L0Record::from_event(&event.to_event(7)), Some(event));
+
+    let id = u16::from_le_bytes([*a, *b]);
+    if let Some((accepted, complete, rings)) = primitive_id::decode(id) {
+        let again = primitive_id::encode(accepted, complete, rings.into());
+        assert_eq!(
+            primitive_id::decode(again),
+            Some((accepted, complete, rings))
+        );
+    }
+});

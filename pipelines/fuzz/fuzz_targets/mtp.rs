@@ -1,0 +1,31 @@
+//! Any bytes as a packet of primitives: as many as are announced, and written back they read the
+//! same.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pollux_pipelines::formats::mtp::{MAX_PACKET, MtpPacket, MtpWriter, Primitive};
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(packet) = MtpPacket::parse(data) else {
+        return;
+    };
+    let read: Vec<Primitive> = packet.primitives().collect();
+    assert_eq!(read.len(), packet.count().into());
+    assert!(read.iter().all(|primitive| primitive.id >> 8 != 0));
+    if data.len() > MAX_PACKET {
+        return;
+    }
+    let mut writer =
+        MtpWriter::new([0; MAX_PACKET], packet.source_id(), packet.sub_id()).expect("room");
+    for primitive in &read {
+        writer.push(*primitive).expect("no longer than it was");
+    }
+    let (bytes, len) = writer.finish();
+    assert!(len <= data.len());
+    let again = MtpPacket::parse(&bytes[..len]).expect("our own packet");
+    assert!(again.primitives().eq(read));
+    assert_eq!(
+        (again.source_id(), again.sub_id()),
+        (packet.source_id(), packet.sub_id())
+    );
+});

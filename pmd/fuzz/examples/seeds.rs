@@ -1,0 +1,155 @@
+//! Writes the first inputs of the parsers' targets into `corpus/`, with the project's own writers:
+//! `cargo run --example seeds` in this folder. What a fuzzer found since lies beside them.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::Path;
+
+use pollux_mempool::Burst;
+use pollux_pmd::net::{Checksum, MacAddr, Responder, UDP_HEADERS, UdpEndpoint, UdpTemplate};
+use pollux_pmd::{PortConfig, Registry, StartedPort};
+use pollux_pmd_fuzz::pool;
+
+const PEER: UdpEndpoint = end(1);
+const PORT: UdpEndpoint = end(2);
+
+const fn end(last: u8) -> UdpEndpoint {
+    UdpEndpoint {
+        mac: MacAddr([2, 0, 0, 0, 0, last]),
+        socket: SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, last), 1000),
+    }
+}
+
+fn save(target: &str, name: &str, bytes: &[u8]) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("corpus")
+        .join(target);
+    fs::create_dir_all(&folder).expect("the folder");
+    fs::write(folder.join(name), bytes).expect("the file");
+}
+
+fn datagram(payload: &[u8]) -> Vec<u8> {
+    let mut frame = [&[0; UDP_HEADERS], payload].concat();
+    let template = UdpTemplate::new(PEER, PORT).with_checksum(true);
+    template.write(&mut frame, payload.len()).expect("room");
+    frame
+}
+
+/// The datagram as a ping: RFC 792.
+fn echo_request() -> Vec<u8> {
+    let mut frame = datagram(b"ping");
+    let (ip, icmp) = (14, 34);
+    frame[ip + 9] = 1;
+    frame[ip + 10..ip + 12].fill(0);
+    frame[icmp..icmp + 8].copy_from_slice(&[8, 0, 0, 0, 0, 1, 0, 1]);
+    for (start, end, field) in [(ip, icmp, ip + 10), (icmp, frame.len(), icmp + 2)] {
+        let mut sum = Checksum::new();
+        sum.add(&frame[start..end]);
+        frame[field..field + 2].copy_from_slice(&sum.finish().to_be_bytes());
+    }
+    frame
+}
+
+fn frames() -> Vec<(&'static str, Vec<u8>)> {
+    let mut arp = vec![0; 60];
+    Responder::new(PEER.mac, *PEER.socket.ip())
+        .request(*PORT.socket.ip(), &mut arp)
+        .expect("room");
+    let mut tagged = datagram(b"tagged");
+    tagged.splice(12..12, [0x88, 0xa8, 0, 7, 0x81, 0, 0, 8]);
+    let mut fragment = datagram(b"fragment");
+    fragment[20] = 0x20;
+    let mut v6 = vec![
+        2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd, 0x60, 0, 0, 0,
+    ];
+    v6.extend([0, 12, 17, 64]);
+    v6.extend([0xfd; 32]);
+    v6.extend([0, 1, 0, 2, 0, 12]);
+    let mut sum = Checksum::pseudo_v6([0xfd; 16].into(), [0xfd; 16].into(), 17, 12);
+    sum.add(&[0, 1, 0, 2, 0, 12, 0, 0, 1, 2, 3, 4]);
+    v6.extend(sum.finish_udp().to_be_bytes());
+    v6.extend([1, 2, 3, 4]);
+    vec![
+        ("udp", datagram(b"payload")),
+        ("empty", datagram(b"")),
+        ("long", datagram(&[7; 200])),
+        ("arp", arp),
+        ("echo", echo_request()),
+        ("tagged", tagged),
+        ("fragment", fragment),
+        ("v6", v6),
+    ]
+}
+
+/// The frames as our own port writes them.
+fn pcapng() -> Vec<u8> {
+    let path = std::env::temp_dir().join(format!("pollux-seeds-{}.pcapng", std::process::id()));
+    let pool = pool(64, 512);
+    let spec = format!("pcap:tx={}", path.display());
+    let port = Registry::builtin().open(&spec).expect("a port");
+    let config = PortConfig {
+        rx_queues: 0,
+        ..PortConfig::new(pool.clone())
+    };
+    let port = port.configure(config).expect("a port that sends");
+    let StartedPort { port, rx, mut tx } = port.start().expect("a new file");
+    let (mut cache, mut burst) = (pool.cache(16).expect("a cache"), Burst::<8>::new());
+    for (_, frame) in frames().iter().take(3) {
+        let mbuf = cache.alloc_from(frame).expect("a buffer");
+        burst.push(mbuf).expect("room");
+    }
+    tx[0].tx(&mut cache, &mut burst);
+    port.stop(rx, tx).expect("a whole file");
+    let bytes = fs::read(&path).expect("the file");
+    fs::remove_file(path).expect("nothing left behind");
+    bytes
+}
+
+/// The frames in the older format, in either byte order and unit of time.
+fn pcap(magic: [u8; 4], number: fn(u32) -> [u8; 4]) -> Vec<u8> {
+    let mut bytes = magic.to_vec();
+    let versions = if number(1)[0] == 1 {
+        [2, 0, 4, 0]
+    } else {
+        [0, 2, 0, 4]
+    };
+    bytes.extend(versions);
+    bytes.extend([0, 0, 65535, 1].map(number).concat());
+    for (i, (_, frame)) in (0..).zip(frames().iter().take(3)) {
+        let len = frame.len() as u32;
+        bytes.extend([1_700_000_000, i, len, len].map(number).concat());
+        bytes.extend(frame);
+    }
+    bytes
+}
+
+fn main() {
+    for (name, frame) in frames() {
+        save("parse", name, &[&[7, 128], &frame[..]].concat());
+    }
+    let nanoseconds = pcap(0xa1b2_3c4d_u32.to_le_bytes(), u32::to_le_bytes);
+    let microseconds = pcap(0xa1b2_c3d4_u32.to_be_bytes(), u32::to_be_bytes);
+    for (name, capture) in [
+        ("pcapng", pcapng()),
+        ("nanoseconds", nanoseconds),
+        ("microseconds", microseconds),
+    ] {
+        save("pcap", name, &[&[1], &capture[..]].concat());
+    }
+    for (i, spec) in [
+        "loopback",
+        "null:len=64",
+        "pcap:rx=a.pcap,tx=b.pcapng,pace=recorded",
+        "af_packet:eth0,fanout=queue,frame=9018",
+        "pci:0000:03:00.0",
+        "vhost-user:/path.sock,server",
+    ]
+    .iter()
+    .enumerate()
+    {
+        save("port_spec", &format!("spec{i}"), spec.as_bytes());
+    }
+    let records = [[4, 0, 0, 0, 9, 0, 1, 0, 1, 0, 0, 0, 5, 0, 0, 0], [1; 16]].concat();
+    save("clop_payloads", "records", &[&[0], &records[..]].concat());
+    save("clop_payloads", "bare", &[&[9], &records[..]].concat());
+}

@@ -1,0 +1,21 @@
+//! Any text as a port spec: it is refused, or printed as a spec that means the same.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pollux_pmd::{PortSpec, Registry};
+
+fuzz_target!(|text: &str| {
+    let Ok(spec) = text.parse::<PortSpec>() else {
+        assert!(Registry::builtin().check(text).is_err());
+        return;
+    };
+    assert_eq!(spec.to_string().parse(), Ok(spec.clone()), "{spec}");
+    for part in text.split([':', ',']) {
+        let key = part.split_once('=').map_or(part, |(key, _)| key);
+        let number = spec.parse_option::<u16>(key, 0, "a number");
+        match spec.option(key) {
+            Some(value) => assert_eq!(number.ok(), value.parse().ok()),
+            None => assert_eq!(number, Ok(0)),
+        }
+    }
+});
