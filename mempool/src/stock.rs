@@ -87,23 +87,40 @@ impl<T: Copy> Stock<T> {
     /// them; if not, nothing was put back: the result.
     #[inline(always)]
     pub(crate) fn put(&mut self, elements: &[T], flush: impl FnOnce(&[T]) -> bool) -> bool {
-        let n = elements.len();
-        if n > self.slots.len() - self.len {
-            if n > self.half() {
-                return flush(elements);
-            }
-            if !self.flush_front(self.half().min(self.len), flush) {
-                return false;
-            }
+        if elements.len() > self.slots.len() - self.len {
+            return self.put_slowly(elements, flush);
         }
-        // SAFETY: there is room for `n` behind `len`: either there was, or half a stock, and at
-        // least `n`, has just been made free. The slots are the stock's own memory.
+        // SAFETY: there is room, as was just checked.
+        unsafe { self.append(elements) };
+        true
+    }
+
+    /// # Safety
+    /// There is room for `elements`.
+    #[inline(always)]
+    unsafe fn append(&mut self, elements: &[T]) {
+        // SAFETY: the slots behind `len` are enough by the caller's promise, and the stock's own.
         unsafe {
             let to = self.slots.as_mut_ptr().add(self.len);
-            ptr::copy_nonoverlapping(elements.as_ptr(), to.cast(), n);
+            ptr::copy_nonoverlapping(elements.as_ptr(), to.cast(), elements.len());
         }
-        self.len += n;
-        true
+        self.len += elements.len();
+    }
+
+    /// Makes room by flushing one half, or goes past the stock.
+    #[cold]
+    #[inline(never)]
+    fn put_slowly(&mut self, elements: &[T], flush: impl FnOnce(&[T]) -> bool) -> bool {
+        if elements.len() > self.half() {
+            return flush(elements);
+        }
+        // They do not fit, so less than half of the slots are vacant: there is a half to flush.
+        let flushed = self.flush_front(self.half(), flush);
+        if flushed {
+            // SAFETY: that half is vacant now, and no less than the elements need.
+            unsafe { self.append(elements) };
+        }
+        flushed
     }
 
     /// Moves all elements to the shared stock.
@@ -112,8 +129,6 @@ impl<T: Copy> Stock<T> {
     }
 
     /// Moves the first `n` elements, those that were used longest ago; there are that many.
-    #[cold]
-    #[inline(never)]
     fn flush_front(&mut self, n: usize, flush: impl FnOnce(&[T]) -> bool) -> bool {
         let filled = &mut self.slots[..self.len];
         // SAFETY: all of these slots are filled.
