@@ -10,7 +10,7 @@ use crate::net::{Addresses, Udp};
 
 /// In the tables: no stream.
 const NONE: u16 = u16::MAX;
-/// In the table of addresses: no entry. A key has 48 bits.
+/// In the table of addresses: no entry. It ends in [`NONE`], as no entry does.
 const EMPTY: u64 = u64::MAX;
 
 /// Why a set of routes cannot be built.
@@ -111,11 +111,13 @@ impl DemuxBuilder {
     }
 }
 
-/// Open addressing with linear probing, at most half full.
+/// Open addressing with linear probing, at most a quarter full: seven of eight searches then end
+/// at the first slot, and the branch predictor knows it.
 #[derive(Debug)]
 struct AddressTable {
-    /// Key and stream; a power of two of them, or none where no route names an address.
-    slots: Box<[(u64, u16)]>,
+    /// Key (address and port, 48 bits) and stream (16 bits) in one word each; a power of two of
+    /// them, or none where no route names an address.
+    slots: Box<[u64]>,
     shift: u32,
     /// Probes that the worst route needs: the bound of every search.
     probes: usize,
@@ -126,10 +128,10 @@ impl AddressTable {
         let len = if routes == 0 {
             0
         } else {
-            (routes * 2).next_power_of_two()
+            (routes * 4).next_power_of_two()
         };
         Self {
-            slots: vec![(EMPTY, NONE); len].into_boxed_slice(),
+            slots: vec![EMPTY; len].into_boxed_slice(),
             shift: 64 - len.max(1).trailing_zeros(),
             probes: 0,
         }
@@ -147,14 +149,14 @@ impl AddressTable {
         (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
     }
 
-    /// The key is new, and half of the slots are free.
+    /// The key is new, and three quarters of the slots are free.
     fn insert(&mut self, address: Ipv4Addr, port: u16, stream: StreamId) {
         let key = Self::key(address, port);
         let (home, mask) = (self.home(key), self.slots.len() - 1);
         for probe in 0..self.slots.len() {
             let slot = &mut self.slots[(home + probe) & mask];
-            if slot.0 == EMPTY {
-                *slot = (key, stream.0);
+            if *slot == EMPTY {
+                *slot = key << 16 | u64::from(stream.0);
                 self.probes = self.probes.max(probe + 1);
                 return;
             }
@@ -168,8 +170,8 @@ impl AddressTable {
         let mut at = self.home(key);
         for _ in 0..self.probes {
             match self.slots.get(at & self.slots.len().wrapping_sub(1)) {
-                Some(&(found, stream)) if found == key => return stream,
-                Some(&(EMPTY, _)) | None => return NONE,
+                Some(&slot) if slot >> 16 == key => return slot as u16,
+                Some(&EMPTY) | None => return NONE,
                 Some(_) => at += 1,
             }
         }
