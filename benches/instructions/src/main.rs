@@ -1,0 +1,126 @@
+//! Counts the instructions that the hot loops execute, for each element that they handle, and
+//! compares the counts with a baseline. Where the time of a loop depends on what else the machine
+//! does, the number of its instructions does not.
+
+mod baseline;
+mod callgrind;
+mod loops;
+mod trigger;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use anyhow::{Context, Result, ensure};
+use clap::{Parser, Subcommand};
+
+use crate::baseline::{Baseline, Platform};
+use crate::loops::{Loop, all};
+
+/// Counts the instructions of the hot loops under valgrind and compares them with the baseline.
+#[derive(Parser)]
+struct Cli {
+    /// Write the baseline instead; the commit that changes it says why.
+    #[arg(long)]
+    update: bool,
+    /// The file of the baseline.
+    #[arg(long, default_value = "benches/instructions/baseline.json")]
+    baseline: PathBuf,
+    /// Only the loops whose names contain this; prints their counts.
+    #[arg(long, conflicts_with = "update")]
+    only: Option<String>,
+    #[command(subcommand)]
+    inner: Option<Inner>,
+}
+
+/// What the program runs of itself under valgrind.
+#[derive(Subcommand)]
+enum Inner {
+    /// Runs a loop.
+    #[command(hide = true)]
+    Run { name: String, rounds: u64 },
+    /// Names the extensions of the CPU that code is chosen by.
+    #[command(hide = true)]
+    Features,
+}
+
+fn main() -> Result<ExitCode> {
+    let cli = Cli::parse();
+    match &cli.inner {
+        Some(Inner::Run { name, rounds }) => {
+            let all = all();
+            let case = all.iter().find(|case| case.name == name);
+            let mut round = (case.context("no such loop")?.make)()?;
+            ensure!(
+                (0..*rounds).all(|_| round()),
+                "a round has not done its work"
+            );
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(Inner::Features) => {
+            println!("{}", baseline::cpu_features().join(" "));
+            Ok(ExitCode::SUCCESS)
+        }
+        None => gate(&cli),
+    }
+}
+
+fn gate(cli: &Cli) -> Result<ExitCode> {
+    let mut loops = all();
+    if let Some(part) = &cli.only {
+        loops.retain(|case| case.name.contains(part.as_str()));
+    }
+    let counts = measure(&loops)?;
+    if cli.only.is_some() {
+        for (case, count) in loops.iter().zip(&counts) {
+            println!("{:<24} {count:>10.2} per {}", case.name, case.element);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let now = Baseline {
+        platform: Platform::here()?,
+        instructions: loops
+            .iter()
+            .map(|case| case.name.to_owned())
+            .zip(counts)
+            .collect(),
+    };
+    if cli.update {
+        now.write(&cli.baseline)?;
+        println!("wrote {}", cli.baseline.display());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let old = Baseline::read(&cli.baseline)?;
+    Ok(if baseline::compare(&old, &now, &loops) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Instructions an element of each loop.
+fn measure(loops: &[Loop]) -> Result<Vec<f64>> {
+    let next = AtomicUsize::new(0);
+    let counts: Vec<_> = loops.iter().map(|_| OnceLock::new()).collect();
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let (Some(case), Some(count)) = (loops.get(at), counts.get(at)) else {
+                        break;
+                    };
+                    // Each place is taken once.
+                    let _ = count.set(callgrind::instructions(case));
+                }
+            });
+        }
+    });
+    let count = |(count, case): (OnceLock<Result<f64>>, &Loop)| {
+        let count = count.into_inner().context("not measured")?;
+        count.with_context(|| case.name.to_owned())
+    };
+    counts.into_iter().zip(loops).map(count).collect()
+}

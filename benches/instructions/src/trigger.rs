@@ -1,0 +1,320 @@
+//! The hot loops of the L0 trigger, on fixed events.
+
+use std::f32::consts::TAU;
+use std::hint::black_box;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use anyhow::{Context, Result, anyhow};
+use pollux_mempool::time::Ns;
+use pollux_pipelines::formats::hits::{HEADER_LEN, HitsFrame, HitsWriter, MAX_FRAME, MAX_HITS};
+use pollux_pipelines::formats::mtp::{
+    MAX_PACKET, MAX_PRIMITIVES, MtpPacket, MtpWriter, Primitive, SOURCE_L0TP, SOURCE_RICH,
+};
+use pollux_pipelines::l0::{Decision, Event, Fragment, Frame, L0Stats, List};
+use pollux_pipelines::rich::Hit;
+use pollux_pipelines::rich::find::{FinderConfig, RingFinder};
+use pollux_pipelines::rich::fit::fit;
+use pollux_pipelines::rich::geometry::{board_of, pm_at};
+use pollux_pipelines::stages::{Answer, Build, BuildOptions};
+use pollux_pipelines::{Batch, Each, Moment, Stage, StageEnv, StageRegistry};
+use pollux_pmd::net::UDP_HEADERS;
+use pollux_pmd::stream::StreamId;
+use pollux_pmd::{Clock, Ledger, TscClock};
+
+use crate::loops::{Loop, Round, pool, port, template};
+
+const BOARDS: u8 = 4;
+
+/// Events of a round.
+const EVENTS: u64 = 8;
+
+/// Slots of 25 ns between two events.
+const APART: u64 = 40;
+
+/// Points of the circle that is fitted.
+const POINTS: usize = 16;
+
+pub(crate) fn all() -> Vec<Loop> {
+    let events = |name, element, rounds, make| Loop {
+        name,
+        element,
+        elements: EVENTS,
+        rounds,
+        make,
+    };
+    let primitives = |name, make| Loop {
+        name,
+        element: "primitive",
+        elements: MAX_PRIMITIVES as u64,
+        rounds: 256,
+        make,
+    };
+    vec![
+        events(
+            "hits_encode",
+            "event of 18 hits",
+            1024,
+            || Ok(hits_encode()),
+        ),
+        events("hits_decode", "event of 18 hits", 1024, hits_decode),
+        primitives("mtp_encode", || Ok(mtp_encode())),
+        primitives("mtp_decode", mtp_decode),
+        Loop {
+            name: "ring_fit",
+            element: "circle of 16 points",
+            elements: 1,
+            rounds: 4096,
+            make: || Ok(ring_fit()),
+        },
+        events("find_1", "event of one ring", 256, || find(1)),
+        events("find_3", "event of three rings", 128, || find(3)),
+        Loop {
+            name: "build",
+            element: "fragment of one of 4 sources",
+            elements: EVENTS * u64::from(BOARDS),
+            rounds: 1024,
+            make: build,
+        },
+        events(
+            "l0_chain",
+            "event, from its frames to its answer",
+            256,
+            l0_chain,
+        ),
+    ]
+}
+
+/// The hits of event `n`: so many rings of 16 hits, and two hits of noise.
+fn event(n: u64, rings: u64) -> Vec<Hit> {
+    let mut pms: Vec<u16> = (0..rings)
+        .flat_map(|ring| {
+            let k = n * 3 + ring;
+            let x = (k % 5) as f32 * 30.0 - 60.0;
+            let y = (k % 7) as f32 * 20.0 - 60.0;
+            let r = 90.0 + (k % 11) as f32 * 9.0;
+            (0..POINTS).filter_map(move |i| {
+                let (sin, cos) = (TAU * (i as f32 + 0.3) / POINTS as f32).sin_cos();
+                pm_at((k % 2) as u8, x + r * cos, y + r * sin)
+            })
+        })
+        .chain([(n * 37 % 976) as u16, (976 + n * 53 % 976) as u16])
+        .collect();
+    pms.sort_unstable();
+    pms.dedup();
+    let hit = |&pm: &u16| Hit {
+        pm,
+        fine: 100 + (pm % 8) as u8,
+    };
+    pms.iter().map(hit).collect()
+}
+
+/// The part of an event that a board reads.
+fn part(hits: &[Hit], board: u8) -> Vec<Hit> {
+    let own = |hit: &&Hit| board_of(hit.pm, BOARDS) == board;
+    hits.iter().filter(own).copied().collect()
+}
+
+/// A container of a round's events.
+fn container(shots: &[Vec<Hit>], board: u8) -> Result<Vec<u8>> {
+    let mut writer = HitsWriter::new(vec![0; MAX_FRAME], SOURCE_RICH, board, 0)?;
+    for (n, hits) in (0..).zip(shots) {
+        writer.push(n * APART, hits)?;
+    }
+    let (mut bytes, len) = writer.finish();
+    bytes.truncate(len);
+    Ok(bytes)
+}
+
+fn hits_encode() -> Round {
+    let events: Vec<_> = (0..EVENTS).map(|n| event(n, 1)).collect();
+    let mut buffer = [0; MAX_FRAME];
+    Box::new(move || {
+        let Ok(mut writer) = HitsWriter::new(&mut buffer[..], SOURCE_RICH, 0, 0) else {
+            return false;
+        };
+        let mut numbered = (0..).zip(black_box(&events));
+        let written = numbered.all(|(n, hits)| writer.push(n * APART, hits).is_ok());
+        black_box(writer.finish());
+        written
+    })
+}
+
+fn hits_decode() -> Result<Round> {
+    let events: Vec<_> = (0..EVENTS).map(|n| event(n, 1)).collect();
+    let bytes = container(&events, 0)?;
+    let mut hits = [Hit::default(); MAX_HITS];
+    Ok(Box::new(move || {
+        let Ok(frame) = HitsFrame::parse(black_box(&bytes)) else {
+            return false;
+        };
+        let (mut events, mut n) = (frame.events(), 0);
+        while let Some(event) = events.next_into(&mut hits) {
+            black_box(event);
+            n += 1;
+        }
+        n == EVENTS
+    }))
+}
+
+/// A primitive every 12 slots: some need a word for the high part of their time.
+fn primitives() -> Vec<Primitive> {
+    let primitive = |n| Primitive {
+        id: 0x100 + n as u16,
+        timestamp: 12 * n,
+        fine: n as u8,
+    };
+    (0..MAX_PRIMITIVES as u32).map(primitive).collect()
+}
+
+fn mtp_encode() -> Round {
+    let primitives = primitives();
+    let mut buffer = [0; MAX_PACKET];
+    Box::new(move || {
+        let Ok(mut writer) = MtpWriter::new(&mut buffer[..], SOURCE_L0TP, 0) else {
+            return false;
+        };
+        let mut primitives = black_box(&primitives).iter();
+        let written = primitives.all(|&primitive| writer.push(primitive).is_ok());
+        black_box(writer.finish());
+        written
+    })
+}
+
+fn mtp_decode() -> Result<Round> {
+    let mut writer = MtpWriter::new([0; MAX_PACKET], SOURCE_L0TP, 0)?;
+    primitives()
+        .into_iter()
+        .try_for_each(|primitive| writer.push(primitive))?;
+    let (bytes, len) = writer.finish();
+    Ok(Box::new(move || {
+        let Ok(packet) = MtpPacket::parse(black_box(&bytes[..len])) else {
+            return false;
+        };
+        packet.primitives().map(black_box).count() == MAX_PRIMITIVES
+    }))
+}
+
+fn ring_fit() -> Round {
+    // Off the circle by up to 3 mm, the size of the error of a hit.
+    let point = |i: usize| {
+        let (sin, cos) = (TAU * i as f32 / POINTS as f32).sin_cos();
+        let r = 120.0 + (i * 7 % 13) as f32 / 2.0 - 3.0;
+        [20.0 + r * cos, -30.0 + r * sin]
+    };
+    let xs: [f32; POINTS] = std::array::from_fn(|i| point(i)[0]);
+    let ys: [f32; POINTS] = std::array::from_fn(|i| point(i)[1]);
+    Box::new(move || black_box(fit(black_box(&xs), black_box(&ys))).is_some())
+}
+
+fn find(rings: u64) -> Result<Round> {
+    let mut finder = RingFinder::new(FinderConfig::default())?;
+    let events: Vec<_> = (0..EVENTS).map(|n| event(n, rings)).collect();
+    Ok(Box::new(move || {
+        let mut events = black_box(&events).iter();
+        events.all(|hits| !black_box(finder.find(hits)).is_empty())
+    }))
+}
+
+fn env() -> StageEnv {
+    StageEnv {
+        ledger: Ledger::new(),
+        stats: L0Stats::new(usize::from(BOARDS)),
+    }
+}
+
+fn build() -> Result<Round> {
+    let mut build = Build::new(&BuildOptions::default(), &mut env()).map_err(|e| anyhow!(e))?;
+    let arrival = TscClock::get().now();
+    // A frame of each board, one after another.
+    let mut batch = Batch::with_capacity(usize::from(BOARDS) * EVENTS as usize);
+    for board in 0..BOARDS {
+        for n in 0..EVENTS {
+            let mut hits = List::default();
+            let fits = hits.extend(&part(&event(n, 1), board));
+            let fragment = Fragment {
+                timestamp: n * APART,
+                source: u16::from(board),
+                ends_frame: n == EVENTS - 1,
+                at: Moment(0),
+                arrival,
+                hits,
+            };
+            batch
+                .push(fragment)
+                .ok()
+                .filter(|()| fits)
+                .context("too many hits")?;
+        }
+    }
+    Ok(Box::new(move || {
+        let mut complete = 0;
+        let mut out = Each(|event: Event| complete += u64::from(event.head.complete));
+        build.process(&mut batch, &mut out);
+        for fragment in batch.as_mut_slice() {
+            fragment.timestamp += EVENTS * APART;
+            fragment.at.0 += EVENTS * APART * 25;
+        }
+        complete == EVENTS
+    }))
+}
+
+/// Everything between the ports of a trigger: a frame of each board a round.
+fn l0_chain() -> Result<Round> {
+    let text = r#"stage = [
+        { name = "decompress" }, { name = "build" }, { name = "rings" }, { name = "decide" },
+    ]"#;
+    let mut table: toml::Table = text.parse()?;
+    let stages = table
+        .remove("stage")
+        .context("no stages")?
+        .try_into::<Vec<toml::Table>>()?;
+    let mut pipeline = StageRegistry::builtin().pipeline::<Frame, Decision>(&stages, &mut env())?;
+
+    let pool = pool()?;
+    let mut port = port("null", &pool)?;
+    let mut cache = pool.cache(512)?;
+    let events: Vec<_> = (0..EVENTS).map(|n| event(n, 1)).collect();
+    let mut frames = Batch::with_capacity(usize::from(BOARDS));
+    for board in 0..BOARDS {
+        let parts: Vec<_> = events.iter().map(|hits| part(hits, board)).collect();
+        let payload = container(&parts, board)?;
+        let bytes = [&[0; UDP_HEADERS], &payload[..]].concat();
+        let frame = Frame {
+            mbuf: cache.alloc_from(&bytes).context("no buffer")?,
+            stream: StreamId(0),
+            offset: UDP_HEADERS as u16,
+            len: payload.len() as u16,
+            at: Moment(0),
+        };
+        frames.push(frame).ok().context("a full batch")?;
+    }
+    let mut answer = Answer::new(SOURCE_L0TP, Ns(1_000_000), true);
+    answer.set_peer(template(SocketAddrV4::new(
+        Ipv4Addr::new(10, 0, 0, 2),
+        58_913,
+    )));
+    let clock = TscClock::get();
+    let mut round = 0_u64;
+    Ok(Box::new(move || {
+        let (now, start) = (clock.now(), round * EVENTS * APART);
+        for frame in frames.as_mut_slice() {
+            frame.at = Moment(start * 25);
+            frame.mbuf.set_arrival(now);
+            // The sequence number and the first time stamp, in the header's second and third word.
+            let header = &mut frame.mbuf.data_mut()[UDP_HEADERS..UDP_HEADERS + HEADER_LEN];
+            header[8..12].copy_from_slice(&(round as u32).to_le_bytes());
+            header[16..24].copy_from_slice(&start.to_le_bytes());
+        }
+        let tx = &mut port.tx[0];
+        let mut decided = 0;
+        let mut out = Each(|decision: Decision| {
+            decided += u64::from(decision.accepted);
+            answer.push(&decision, Some(&mut *tx), &mut cache);
+        });
+        pipeline.process(&mut frames, &mut out);
+        pipeline.tick(Moment(start * 25), &mut out);
+        answer.flush(Some(tx), &mut cache);
+        round += 1;
+        decided == EVENTS
+    }))
+}
