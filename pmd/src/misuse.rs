@@ -135,3 +135,50 @@
 //! let port = Registry::builtin().open("null").unwrap();
 //! let started = port.start().unwrap();
 //! ```
+//!
+//! # A region lives as long as a buffer in it
+//! ```
+//! # use pollux_pmd::mempool::{MemoryRegion, Mempool, PoolConfig};
+//! # let config = PoolConfig { buffers: 64, ..PoolConfig::default() };
+//! let region = MemoryRegion::builder(1 << 20).build().unwrap();
+//! let pool = Mempool::in_region(region, &config).unwrap();
+//! let mbuf = pool.alloc().unwrap();
+//! drop(pool);
+//! let _ = mbuf.data();
+//! ```
+//! ```compile_fail,E0382
+//! # use pollux_pmd::mempool::{MemoryRegion, Mempool, PoolConfig};
+//! # let config = PoolConfig { buffers: 64, ..PoolConfig::default() };
+//! let region = MemoryRegion::builder(1 << 20).build().unwrap();
+//! let pool = Mempool::in_region(region, &config).unwrap();
+//! let mbuf = pool.alloc().unwrap();
+//! drop(region);
+//! let _ = mbuf.data();
+//! ```
+//! What a peer may do with its memory file is for the program to promise:
+//! ```
+//! # let region = pollux_pmd::mempool::MemoryRegion::builder(4096).build().unwrap();
+//! // SAFETY: the descriptor goes to nobody.
+//! let fd = unsafe { region.fd() };
+//! ```
+//! ```compile_fail,E0133
+//! # let region = pollux_pmd::mempool::MemoryRegion::builder(4096).build().unwrap();
+//! let fd = region.fd();
+//! ```
+//!
+//! # What is in a receive buffer is read while it is held
+//! ```
+//! # use pollux_pmd::event::ClopBuffer;
+//! fn sum(buffer: ClopBuffer) -> usize {
+//!     let bytes = buffer.bytes();
+//!     bytes.len()
+//! }
+//! ```
+//! ```compile_fail,E0505
+//! # use pollux_pmd::event::ClopBuffer;
+//! fn sum(buffer: ClopBuffer) -> usize {
+//!     let bytes = buffer.bytes();
+//!     drop(buffer);
+//!     bytes.len()
+//! }
+//! ```

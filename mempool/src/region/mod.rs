@@ -317,8 +317,14 @@ impl MemoryRegion {
 
     /// The memory file, to be shared with a peer; its size is sealed. Offset 0 of the file is the
     /// first byte of the region.
+    ///
+    /// # Safety
+    /// Through the descriptor any byte can be written, by a second mapping or by write(2), and no
+    /// borrow of ours shows it. Nobody who gets it may write to what this process owns at that
+    /// time: the data of a buffer that was not given away, and the header of any buffer, ever. A
+    /// peer that cannot be trusted with this gets a region without a pool in it.
     #[must_use]
-    pub fn fd(&self) -> BorrowedFd<'_> {
+    pub unsafe fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
