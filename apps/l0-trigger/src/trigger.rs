@@ -67,41 +67,7 @@ pub struct Finished {
 impl Trigger {
     /// Polls until there is a reason to end, then brings all that is under way to its end.
     pub fn run(mut self) -> Finished {
-        let start = self.clock.now();
-        let chores = self.clock.to_cycles(CHORES);
-        let mut next_chores = start;
-        let mut frames = Batch::with_capacity(MAX_BURST);
-        let end = loop {
-            if self.stop.is_set() {
-                break End::Stopped;
-            }
-            let now = self.outlet.jitter.tick();
-            let busy = if self.recorded {
-                self.replay(&mut frames)
-            } else {
-                self.poll(self.moment(start, now), &mut frames)
-            };
-            if !busy {
-                if self
-                    .inputs
-                    .iter()
-                    .all(|input| input.rx.state() == RxState::Exhausted)
-                {
-                    break End::Exhausted;
-                }
-                self.clock.relax();
-            }
-            if self
-                .max_events
-                .is_some_and(|max| self.outlet.decisions >= max)
-            {
-                break End::Enough;
-            }
-            if now >= next_chores {
-                next_chores = Tsc(now.0 + chores);
-                self.chores();
-            }
-        };
+        let end = self.work(&mut Batch::with_capacity(MAX_BURST));
         self.pipeline.finish(&mut self.outlet);
         self.outlet.flush();
         let stages = self
@@ -118,6 +84,44 @@ impl Trigger {
             outlet: self.outlet,
             stages,
             end,
+        }
+    }
+
+    /// The loop itself: nothing but work. `frames` holds a burst.
+    fn work(&mut self, frames: &mut Batch<Frame>) -> End {
+        let start = self.clock.now();
+        let chores = self.clock.to_cycles(CHORES);
+        let mut next_chores = start;
+        loop {
+            if self.stop.is_set() {
+                return End::Stopped;
+            }
+            let now = self.outlet.jitter.tick();
+            let busy = if self.recorded {
+                self.replay(frames)
+            } else {
+                self.poll(self.moment(start, now), frames)
+            };
+            if !busy {
+                if self
+                    .inputs
+                    .iter()
+                    .all(|input| input.rx.state() == RxState::Exhausted)
+                {
+                    return End::Exhausted;
+                }
+                self.clock.relax();
+            }
+            if self
+                .max_events
+                .is_some_and(|max| self.outlet.decisions >= max)
+            {
+                return End::Enough;
+            }
+            if now >= next_chores {
+                next_chores = Tsc(now.0 + chores);
+                self.chores();
+            }
         }
     }
 
@@ -231,5 +235,60 @@ impl Trigger {
         if let Some(tx) = &mut self.outlet.tx {
             self.receiver.ask_for_peer(tx, &mut self.outlet.cache);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::cli::Cli;
+    use crate::plan::Plan;
+    use crate::setup::Setup;
+    use clap::Parser;
+    use pollux_pmd::Registry;
+
+    /// The loop of the demonstration, from its first round to its last: it neither allocates, nor
+    /// frees, nor enters the kernel. Over ports with the kernel below, and in a replay, which waits
+    /// for its recorder, it does enter the kernel.
+    #[test]
+    fn the_loop_does_nothing_but_work() {
+        const EVENTS: u64 = 20_000;
+        let directory = tempfile::tempdir().unwrap();
+        let records = directory.path().join("records");
+        let events = EVENTS.to_string();
+        let arguments = ["l0-trigger", "--events", &events, "--events-out"];
+        let arguments = arguments
+            .iter()
+            .map(AsRef::as_ref)
+            .chain([records.as_os_str()]);
+        let (cli, registry) = (Cli::parse_from(arguments), Registry::builtin());
+        let plan = Plan::new(&cli, &registry).unwrap();
+        let stop = StopFlag::new();
+        let Setup {
+            mut trigger,
+            boards,
+            ports,
+            ..
+        } = Setup::new(&cli, &plan, &registry, &stop).unwrap();
+        let (mut boards, halt) = (boards.unwrap(), trigger.stop.clone());
+
+        let (trigger, noise) = std::thread::scope(|scope| {
+            // On a thread that nobody listens to: what the boards do is theirs.
+            scope.spawn(move || {
+                assert!(boards.run().complete);
+                halt.stop();
+            });
+            pollux_quiet::listen(move |ear| {
+                let mut frames = Batch::with_capacity(MAX_BURST);
+                let end = ear.during(|| trigger.work(&mut frames));
+                assert_eq!(end, End::Stopped);
+                trigger
+            })
+        });
+        noise.assert_none();
+        assert_eq!(trigger.outlet.decisions, EVENTS);
+        assert!(trigger.outlet.taps.len() == 2 && !trigger.outlet.answer.is_unresolved());
+        drop(ports);
     }
 }
