@@ -1,9 +1,6 @@
 //! Once its buffers are there, the loop neither allocates nor frees.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use pollux_emulator::check::DecisionCheck;
 use pollux_emulator::config::{EmulatorConfig, Faults};
 use pollux_emulator::frames::Frame;
@@ -12,31 +9,7 @@ use pollux_emulator::run::EmulatorLoop;
 use pollux_mempool::{Mempool, PoolConfig};
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::{Ledger, PortConfig, Registry, StartedPort, TscClock};
-
-thread_local! {
-    static CALLS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Counts the calls of each thread.
-struct Counting;
-
-// SAFETY: everything is passed on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        CALLS.set(CALLS.get() + 1);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        CALLS.set(CALLS.get() + 1);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use pollux_quiet::allocator_calls;
 
 /// Frames after which the buffers must be there.
 const WARM: u64 = 10_000;
@@ -52,7 +25,7 @@ struct Watched {
 impl Link for Watched {
     fn offer(&mut self, frame: &Frame) -> bool {
         self.frames += 1;
-        self.last = CALLS.get();
+        self.last = allocator_calls();
         if self.frames == WARM {
             self.warm = self.last;
         }

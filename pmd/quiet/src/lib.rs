@@ -1,8 +1,8 @@
 //! Proves that a piece of code does nothing but work: that it calls neither the allocator nor the
 //! kernel. For tests of poll loops and of the stages that run in them.
 //!
-//! A program that uses this crate gets its [`Counting`] allocator. [`listen`] runs the code on a
-//! thread of its own, whose every system call is seen by a filter; what the code does inside
+//! A program that uses this crate gets a global allocator that counts. [`listen`] runs the code on
+//! a thread of its own, whose every system call is seen by a filter; what the code does inside
 //! [`Ear::during`] counts, what it does before and after (setting up, tearing down) does not.
 //!
 //! ```
@@ -29,7 +29,7 @@ thread_local! {
 }
 
 /// The system's allocator, which counts the calls of each thread.
-pub struct Counting;
+struct Counting;
 
 // SAFETY: everything is passed on to the system's allocator, unchanged.
 unsafe impl GlobalAlloc for Counting {
@@ -65,6 +65,12 @@ fn count() {
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
+
+/// Times that the calling thread has allocated, reallocated or freed so far.
+#[must_use]
+pub fn allocator_calls() -> u64 {
+    CALLS.get()
+}
 
 /// What a listened-to piece of code did besides work.
 #[derive(Debug)]
@@ -116,11 +122,11 @@ pub struct Ear<'a> {
 impl Ear<'_> {
     /// Runs `work` and takes note of all that it does besides work.
     pub fn during<T>(&self, work: impl FnOnce() -> T) -> T {
-        let before = CALLS.get();
+        let before = allocator_calls();
         self.open.store(true, Ordering::SeqCst);
         let result = work();
         self.open.store(false, Ordering::SeqCst);
-        let calls = CALLS.get() - before;
+        let calls = allocator_calls() - before;
         self.allocator_calls.set(self.allocator_calls.get() + calls);
         result
     }
@@ -129,7 +135,8 @@ impl Ear<'_> {
 /// No listener yet. File descriptors and negated error numbers are others.
 const PENDING: i32 = i32::MIN;
 
-/// Runs `body` on a thread of its own, and listens where it says so.
+/// Runs `body` on a thread of its own, and listens where it says so. The system calls of threads
+/// that it starts are seen as well; start those that are not meant before.
 ///
 /// # Panics
 /// If `body` does.
@@ -185,7 +192,7 @@ pub fn listen<T: Send>(body: impl FnOnce(&Ear<'_>) -> T + Send) -> (T, Noise) {
 }
 
 fn is_counting() -> bool {
-    let before = CALLS.get();
+    let before = allocator_calls();
     drop(black_box(Box::new(0_u8)));
-    CALLS.get() == before + 2
+    allocator_calls() == before + 2
 }
