@@ -1,4 +1,4 @@
-//! A receive queue for which the caller plays the kernel, badly: for tests and fuzzing.
+//! Queues for which the caller plays the kernel, badly: for tests and fuzzing.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,38 +11,51 @@ use super::interface::{Control, Interface, Link};
 use super::ring::{Geometry, Ring};
 use super::rx::Rx;
 use super::socket::Socket;
+use super::tx::Tx;
 use crate::clock::{Clock, TscClock};
-use crate::driver::{Origin, RxDriver};
-use crate::ledger::Tally;
+use crate::driver::{Origin, RxDriver, TxDriver};
+use crate::ledger::{Sent, Tally};
 use crate::port::RxState;
 
-/// A queue over a ring of which nothing can be trusted.
+/// Slots of each ring.
+const SLOTS: usize = 4;
+
+/// Longest frame that the interface carries, and its header.
+const FRAME: usize = 1518;
+
+/// A ring in plain memory, a socket that is bound to nothing, a link that is up, and the bytes of a
+/// slot; `None` without the right to open a packet socket.
+fn parts() -> Option<(Ring, Socket, Arc<Link>, usize)> {
+    let socket = Socket::new().ok()?;
+    let geometry = Geometry::new(SLOTS, FRAME);
+    let memory = memfd_create("ring", MemfdFlags::CLOEXEC).ok()?;
+    ftruncate(&memory, geometry.bytes() as u64).ok()?;
+    let control = Control::new().ok()?;
+    let lo = Interface::find(&control, "lo").ok()?;
+    let link = Arc::new(Link::new(control, lo));
+    let ring = Ring::map(memory, geometry).ok()?;
+    Some((ring, socket, link, geometry.bytes() / SLOTS))
+}
+
+/// A receive queue over a ring of which nothing can be trusted.
 pub struct HostileRing(Rx);
 
 impl HostileRing {
-    /// Slots of the ring.
-    pub const SLOTS: usize = 4;
-
     /// Longest frame that a slot can hold, and the tag that may be put into it.
     pub const LONGEST: usize = 2048 + 4;
 
-    /// A queue whose ring is plain memory; `None` without the right to open a packet socket.
+    /// The queue; `None` without the right to open a packet socket.
     #[must_use]
     pub fn new() -> Option<Self> {
-        let socket = Socket::new().ok()?;
-        let geometry = Geometry::new(Self::SLOTS, 1518);
-        let memory = memfd_create("ring", MemfdFlags::CLOEXEC).ok()?;
-        ftruncate(&memory, geometry.bytes() as u64).ok()?;
-        let control = Control::new().ok()?;
-        let lo = Interface::find(&control, "lo").ok()?;
+        let (ring, socket, link, slot) = parts()?;
         let clock = TscClock::get();
         Some(Self(Rx {
-            ring: Ring::map(memory, geometry).ok()?,
+            ring,
             socket,
             next: 0,
-            scratch: vec![0; geometry.bytes() / Self::SLOTS].into(),
+            scratch: vec![0; slot].into(),
             hardware_stamps: false,
-            link: Arc::new(Link::new(control, lo)),
+            link,
             state: RxState::Live,
             clock,
             watch_at: clock.now(),
@@ -72,6 +85,37 @@ impl HostileRing {
     /// Whether all slots are the kernel's.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        (0..Self::SLOTS).all(|slot| self.0.ring.status(slot).load(Ordering::Relaxed) == 0)
+        (0..SLOTS).all(|slot| self.0.ring.status(slot).load(Ordering::Relaxed) == 0)
+    }
+}
+
+/// A transmit queue over a ring of which nothing can be trusted.
+pub struct HostileTxRing(Tx);
+
+impl HostileTxRing {
+    /// Frames that can be on their way at once.
+    pub const SLOTS: usize = SLOTS;
+
+    /// The queue; `None` without the right to open a packet socket.
+    #[must_use]
+    pub fn new() -> Option<Self> {
+        let (ring, socket, link, _) = parts()?;
+        Some(Self(Tx::new(ring, socket, FRAME - 18, link)))
+    }
+
+    /// Writes any status into any slot.
+    pub fn set_status(&mut self, slot: usize, status: u32) {
+        let slot = slot % SLOTS;
+        self.0.ring.status(slot).store(status, Ordering::Release);
+    }
+
+    /// Sends.
+    pub fn tx(
+        &mut self,
+        cache: &mut PoolCache,
+        burst: &mut BurstMut<'_>,
+        sent: &mut Sent,
+    ) -> usize {
+        self.0.tx(cache, burst, sent)
     }
 }

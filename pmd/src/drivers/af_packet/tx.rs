@@ -28,7 +28,7 @@ const STATUS: u32 =
 const ETHERNET: usize = 14;
 
 pub(super) struct Tx {
-    ring: Ring,
+    pub(super) ring: Ring,
     socket: Socket,
     mtu: usize,
     /// Length of the frame in each slot; the kernel cannot change it here.
