@@ -88,6 +88,7 @@ fn main() -> Result<()> {
             "rows": rows.iter().map(|row| json!({
                 "name": row.name, "burst": row.burst, "ours": row.ours, "dpdk": row.dpdk,
                 "unit": Row::UNIT, "ratio": row.ratio(), "spread": row.spread,
+                "ours_median": row.medians[0], "dpdk_median": row.medians[1],
             })).collect::<Vec<_>>(),
             "rounds": rounds,
             "dpdk_version": dpdk_sys::VERSION,

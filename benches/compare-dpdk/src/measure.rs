@@ -35,6 +35,8 @@ pub(crate) struct Row {
     pub(crate) burst: u32,
     pub(crate) ours: f64,
     pub(crate) dpdk: f64,
+    /// Medians of the same slices.
+    pub(crate) medians: [f64; 2],
     /// How far the median slice of the more disturbed side lies above its best one, relative.
     pub(crate) spread: f64,
 }
@@ -78,14 +80,15 @@ fn compare_at<O: Operation>(operation: &mut O, burst: u32, rounds: usize) -> Res
             dpdk.push(b as f64 / elements);
         }
     }
-    let (ours, our_spread) = best_and_spread(&mut ours);
-    let (dpdk, dpdk_spread) = best_and_spread(&mut dpdk);
+    let (ours, our_median) = best_and_median(&mut ours);
+    let (dpdk, dpdk_median) = best_and_median(&mut dpdk);
     Ok(Row {
         name: O::NAME,
         burst,
         ours,
         dpdk,
-        spread: our_spread.max(dpdk_spread),
+        medians: [our_median, dpdk_median],
+        spread: (our_median / ours).max(dpdk_median / dpdk) - 1.0,
     })
 }
 
@@ -100,10 +103,9 @@ fn run_ours<O: Operation>(operation: &mut O, burst: u32, turns: u64) -> u64 {
     }
 }
 
-fn best_and_spread(samples: &mut [f64]) -> (f64, f64) {
+fn best_and_median(samples: &mut [f64]) -> (f64, f64) {
     samples.sort_by(f64::total_cmp);
-    let (best, median) = (samples[0], samples[samples.len() / 2]);
-    (best, median / best - 1.0)
+    (samples[0], samples[samples.len() / 2])
 }
 
 /// The counter that both sides are timed with, read as DPDK's `rte_rdtsc_precise` reads it: not

@@ -167,7 +167,7 @@ impl<N: Named> Operation for Route<N> {
         let Self { demux, frames, .. } = self;
         let mut at = 0;
         timed(turns, || {
-            let burst = black_box(&frames[at..at + B]);
+            let burst = &black_box(&*frames)[at..at + B];
             at = if at + B == FRAMES { 0 } else { at + B };
             burst.iter().all(|frame| {
                 match parse(frame.data(), frame.total_len(), &ParseOptions::TRUSTED) {
