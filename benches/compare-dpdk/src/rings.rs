@@ -148,6 +148,16 @@ impl Operation for Across {
     }
 }
 
+/// Between two looks at a ring that is empty or full, as in the C loops: a poll loop has other
+/// things to do in between, and a side that looks all the time takes the line of the other's index
+/// away from it.
+#[inline(always)]
+fn stand_off() {
+    for _ in 0..8 {
+        spin_loop();
+    }
+}
+
 #[inline(never)]
 fn produce<const B: usize>(producer: &mut spsc::Producer<usize>, turns: u64) -> u64 {
     let items = [0; B];
@@ -155,7 +165,7 @@ fn produce<const B: usize>(producer: &mut spsc::Producer<usize>, turns: u64) -> 
         // An array, not a slice: its length must stay a constant.
         let items: &[usize; B] = black_box(&items);
         while !producer.push_bulk(items) {
-            spin_loop();
+            stand_off();
         }
         true
     })
@@ -167,7 +177,7 @@ fn consume<const B: usize>(consumer: &mut spsc::Consumer<usize>, turns: u64) -> 
     timed(turns, || {
         let items: &mut [MaybeUninit<usize>; B] = black_box(&mut items);
         while !consumer.pop_bulk(items) {
-            spin_loop();
+            stand_off();
         }
         true
     })
