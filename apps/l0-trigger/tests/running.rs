@@ -311,7 +311,7 @@ fn loops_stay_on_their_cores() {
     }
     let _alone = alone();
     for (cores, trigger_cpu, emulator_cpu) in [("0,1", 0, 1), ("1,0", 1, 0)] {
-        let running = start(&[
+        let mut running = start(&[
             "--events",
             "50000000",
             "--duration",
@@ -320,12 +320,19 @@ fn loops_stay_on_their_cores() {
             cores,
         ]);
         let mut seen: BTreeMap<String, BTreeSet<(String, usize)>> = BTreeMap::new();
-        while !seen.contains_key("emulator") {
-            for (name, allowed, cpu) in threads(running.id()) {
-                if name == "emulator" && allowed == emulator_cpu.to_string() {
-                    seen.entry(name).or_default().insert((allowed, cpu));
-                }
-            }
+        // A new thread is where it belongs when its first act, the pinning, is done.
+        let placed = |(name, allowed, _): &(String, String, usize)| {
+            [("trigger", trigger_cpu), ("emulator", emulator_cpu)]
+                .iter()
+                .any(|(role, cpu)| name == role && *allowed == cpu.to_string())
+        };
+        while threads(running.id())
+            .iter()
+            .filter(|thread| placed(thread))
+            .count()
+            < 2
+        {
+            assert!(running.is_alive(), "{}", running.stderr());
         }
         for _ in 0..100 {
             for (name, allowed, cpu) in threads(running.id()) {

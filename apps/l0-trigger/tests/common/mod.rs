@@ -191,6 +191,10 @@ impl Running {
         fs::read_to_string(self.folder.path("stderr")).unwrap()
     }
 
+    pub fn is_alive(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
     /// Waits until the program has said something on its standard error.
     #[track_caller]
     pub fn wait_for_message(&mut self, text: &str) {
