@@ -66,9 +66,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The generated file includes the header as it was named above.
     build.include(std::env::var("CARGO_MANIFEST_DIR")?);
     build.file("c/timed.c").file("c/timed_ports.c");
-    flags.iter().for_each(|flag| {
+    for flag in &flags {
         build.flag(flag);
-    });
+    }
     build.compile("pollux_dpdk");
     Ok(())
 }

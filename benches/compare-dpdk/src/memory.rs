@@ -61,7 +61,7 @@ pub(crate) fn rows(rounds: usize) -> Result<Vec<Row>> {
         &mut Live {
             cache: our_cache(&pool)?,
             theirs,
-            live: &mut live,
+            their_frames: &mut live,
         },
         rounds,
     )?);
@@ -164,7 +164,7 @@ impl Operation for Buffers {
 struct Live<'a> {
     cache: PoolCache,
     theirs: *mut dpdk::rte_mempool,
-    live: &'a mut [*mut dpdk::rte_mbuf],
+    their_frames: &'a mut [*mut dpdk::rte_mbuf],
 }
 
 impl Operation for Live<'_> {
@@ -183,13 +183,17 @@ impl Operation for Live<'_> {
             at = if at + 1 == LIVE / B { 0 } else { at + 1 };
             self.cache.alloc_burst(black_box(burst), B) == B
         });
-        live.iter_mut()
-            .for_each(|burst| self.cache.free_burst(burst));
+        for burst in &mut live {
+            self.cache.free_burst(burst);
+        }
         cycles
     }
 
     fn dpdk(&mut self, burst: u32, turns: u64) -> u64 {
-        let (live, count) = (self.live.as_mut_ptr(), self.live.len() as u32);
+        let (live, count) = (
+            self.their_frames.as_mut_ptr(),
+            self.their_frames.len() as u32,
+        );
         // SAFETY: a live pool, and `count` live buffers of it; the burst divides the count.
         unsafe { dpdk::timed_mbuf_live(self.theirs, live, count, burst, turns) }
     }
