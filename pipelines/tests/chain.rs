@@ -194,7 +194,7 @@ fn run(
 
     let mut records = Vec::new();
     for (n, decision) in decisions.iter().enumerate() {
-        records.extend(L0Record::of(decision).to_event(n as u32).payload);
+        records.extend(L0Record::of(decision).to_event(n as u32).to_bytes());
     }
     let mut ledger = env.ledger.clone();
     ledger.add("rx", rx.view());

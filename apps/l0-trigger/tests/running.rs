@@ -90,7 +90,7 @@ fn the_demonstration_is_complete_and_good() {
 
     let truth = &report["truth"];
     assert_eq!(truth, &emulator["truth"]);
-    assert_eq!(number(truth, "events") + number(truth, "crowded"), 100_000);
+    assert_eq!(number(truth, "events"), 100_000);
     let of = |key: &str| truth[key].as_f64().unwrap();
     assert!(of("single_ring_efficiency") >= 0.95, "{truth}");
     assert!(

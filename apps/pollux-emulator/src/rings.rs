@@ -30,8 +30,6 @@ pub struct RingReport {
     pub fitted: u64,
     /// Those that belong to no true ring.
     pub unmatched: u64,
-    /// Events not judged because they have more rings than a record holds.
-    pub crowded: u64,
     /// Records that belong to no event of the run.
     pub unknown: u64,
 }
@@ -44,7 +42,6 @@ pub struct RingCheck {
     taken: u64,
     all: TruthScore,
     single: TruthScore,
-    crowded: u64,
     unknown: u64,
 }
 
@@ -59,7 +56,6 @@ impl RingCheck {
             taken: 0,
             all: TruthScore::default(),
             single: TruthScore::default(),
-            crowded: 0,
             unknown: 0,
         }
     }
@@ -83,10 +79,6 @@ impl RingCheck {
             self.unknown += 1;
             return;
         };
-        if record.more_rings() {
-            self.crowded += 1;
-            return;
-        }
         self.truth.event(n, &mut self.event);
         self.all.add(&self.event.rings, record.rings());
         if self.event.rings.len() == 1 {
@@ -113,7 +105,6 @@ impl RingCheck {
             found: self.all.found,
             fitted: self.all.fitted,
             unmatched: self.all.unmatched,
-            crowded: self.crowded,
             unknown: self.unknown,
         }
     }
@@ -140,7 +131,7 @@ mod tests {
             .split();
         let mut check = RingCheck::new(consumer, truth.clone());
         let mut event = TruthEvent::default();
-        let (mut crowded, mut single) = (0, 0);
+        let mut single = 0;
         for n in 0..200 {
             truth.event(n, &mut event);
             let mut record = L0Record {
@@ -159,7 +150,6 @@ mod tests {
                     ..Ring::default()
                 };
             }
-            crowded += u64::from(record.more_rings());
             single += u64::from(event.rings.len() == 1);
             producer.push(&record.to_event(n as u32)).unwrap();
         }
@@ -178,8 +168,7 @@ mod tests {
             (Some(1.0), Some(0.0))
         );
         assert_eq!(report.single_ring_efficiency, Some(1.0));
-        assert_eq!((report.crowded, report.unknown), (crowded, 2));
-        assert_eq!(report.events + crowded, 200);
+        assert_eq!((report.unknown, report.events), (2, 200));
         assert_eq!(check.taken(), 202);
     }
 }

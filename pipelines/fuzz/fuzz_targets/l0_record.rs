@@ -3,7 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pollux_pipelines::l0::{L0_EVENT, L0Record, MAX_RECORD_RINGS, primitive_id};
+use pollux_pipelines::l0::{L0_EVENT, L0Record, primitive_id};
+use pollux_pipelines::rich::find::MAX_RINGS;
 use pollux_pmd::event::{ClopEvent, EventKind, EventRecord};
 
 fuzz_target!(|data: &[u8]| {
@@ -25,13 +26,9 @@ fuzz_target!(|data: &[u8]| {
         );
     }
     record.kind = L0_EVENT;
-    record.payload[12] = *ring_count;
+    record.wire.0 = u64::from(*ring_count) << 16;
     let event = L0Record::from_event(&record).expect("of that kind");
-    assert!(event.rings().len() <= MAX_RECORD_RINGS);
-    assert_eq!(
-        event.more_rings(),
-        usize::from(*ring_count) > MAX_RECORD_RINGS
-    );
+    assert_eq!(event.rings().len(), usize::from(*ring_count).min(MAX_RINGS));
     assert_eq!(L0Record::from_event(&event.to_event(7)), Some(event));
 
     let id = u16::from_le_bytes([*a, *b]);

@@ -9,7 +9,7 @@ mod record;
 mod stats;
 
 pub use list::List;
-pub use record::{L0_EVENT, L0Record, MAX_RECORD_RINGS, primitive_id};
+pub use record::{L0_EVENT, L0Record, primitive_id};
 pub use stats::{EventCounts, L0Stats, SourceCounts};
 
 use pollux_mempool::Mbuf;

@@ -2,28 +2,30 @@
 
 use pollux_pmd::event::{EventKind, EventRecord};
 
+use pollux_mempool::time::WireTime;
+
 use super::Decision;
-use crate::rich::find::Ring;
+use crate::rich::find::{MAX_RINGS, Ring};
 
 /// Kind of an L0 event in an event queue or an event file.
 pub const L0_EVENT: EventKind = EventKind(EventKind::APPLICATION.0);
 
-/// Rings that a record has room for. An event with more has [`L0Record::more_rings`] set.
-pub const MAX_RECORD_RINGS: usize = 4;
-
 /// Unit of lengths in a record, in mm.
 const LENGTH_MM: f32 = 0.25;
 
+/// Bytes of a ring.
+const RING: usize = 5;
+
 const ACCEPTED: u8 = 1;
 const COMPLETE: u8 = 1 << 1;
-const MORE_RINGS: u8 = 1 << 2;
 
 /// An L0 event as it is recorded. Holds nothing that differs between two runs over one recording.
 ///
-/// Payload, little-endian: u64 timestamp (25 ns), u16 hits, u16 sources, u8 rings, u8 flags
-/// (bit 0 accepted, 1 complete, 2 more rings than are recorded), u16 zero, then four rings of 6
-/// bytes: a 48-bit number of x (12 bits, signed), y (12 bits, signed), radius (11 bits), disk
-/// (1 bit) and hits (8 bits, 255 for more), lowest bits first, lengths in units of 0.25 mm.
+/// In the fields of the event record: the time stamp in index (low) and length (high), the sources
+/// in stream, and where other kinds have their wire time: u16 hits, u8 rings, u8 flags (bit 0
+/// accepted, 1 complete), u32 zero. The payload is eight rings of five bytes: a 40-bit number of x
+/// (11 bits, signed), y (11 bits, signed), radius (10 bits), disk (1 bit) and hits (7 bits, 127 for
+/// more), lowest bits first, lengths in units of 0.25 mm.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct L0Record {
     /// Time of the event, in slots of 25 ns.
@@ -32,39 +34,44 @@ pub struct L0Record {
     pub hits: u16,
     /// Bit s: source s contributed.
     pub sources: u16,
-    /// Number of rings that were found.
+    /// Number of rings.
     pub ring_count: u8,
     /// The trigger's word.
     pub accepted: bool,
     /// All sources contributed.
     pub complete: bool,
-    /// The first rings, rounded to 0.25 mm; chi2 and time are not recorded.
-    pub rings: [Ring; MAX_RECORD_RINGS],
+    /// The rings, rounded to 0.25 mm; chi2 and time are not recorded.
+    pub rings: [Ring; MAX_RINGS],
 }
 
-fn signed12(mm: f32) -> u64 {
-    (((mm / LENGTH_MM).round() as i64).clamp(-2048, 2047) & 0xfff) as u64
+const _: () = assert!(MAX_RINGS * RING == EventRecord::PAYLOAD);
+
+/// A length as a signed number of `BITS` bits; saturates.
+fn signed<const BITS: u32>(mm: f32) -> u64 {
+    let limit = 1_i64 << (BITS - 1);
+    let units = ((mm / LENGTH_MM).round() as i64).clamp(-limit, limit - 1);
+    units as u64 & ((1 << BITS) - 1)
 }
 
-fn from_signed12(bits: u64) -> f32 {
-    (((bits as i64) << 52) >> 52) as f32 * LENGTH_MM
+fn from_signed<const BITS: u32>(bits: u64) -> f32 {
+    (((bits << (64 - BITS)) as i64) >> (64 - BITS)) as f32 * LENGTH_MM
 }
 
 fn pack(ring: &Ring) -> u64 {
-    signed12(ring.x)
-        | signed12(ring.y) << 12
-        | ((ring.r / LENGTH_MM).round() as u64).min(0x7ff) << 24
-        | u64::from(ring.disk & 1) << 35
-        | u64::from(ring.hits.min(255)) << 36
+    signed::<11>(ring.x)
+        | signed::<11>(ring.y) << 11
+        | ((ring.r / LENGTH_MM).round() as u64).min(0x3ff) << 22
+        | u64::from(ring.disk & 1) << 32
+        | u64::from(ring.hits.min(127)) << 33
 }
 
 fn unpack(bits: u64) -> Ring {
     Ring {
-        disk: (bits >> 35 & 1) as u8,
-        x: from_signed12(bits),
-        y: from_signed12(bits >> 12),
-        r: (bits >> 24 & 0x7ff) as f32 * LENGTH_MM,
-        hits: (bits >> 36 & 0xff) as u16,
+        disk: (bits >> 32 & 1) as u8,
+        x: from_signed::<11>(bits),
+        y: from_signed::<11>(bits >> 11),
+        r: (bits >> 22 & 0x3ff) as f32 * LENGTH_MM,
+        hits: (bits >> 33 & 0x7f) as u16,
         chi2: 0.0,
         time: 0.0,
     }
@@ -74,7 +81,7 @@ impl L0Record {
     /// The record of a decision.
     #[must_use]
     pub fn of(decision: &Decision) -> Self {
-        let mut rings = [Ring::default(); MAX_RECORD_RINGS];
+        let mut rings = [Ring::default(); MAX_RINGS];
         for (slot, ring) in rings.iter_mut().zip(decision.rings.iter()) {
             *slot = unpack(pack(ring));
         }
@@ -89,40 +96,41 @@ impl L0Record {
         }
     }
 
-    /// Whether rings were found that the record has no room for.
-    #[must_use]
-    pub fn more_rings(&self) -> bool {
-        usize::from(self.ring_count) > MAX_RECORD_RINGS
-    }
-
-    /// The recorded rings.
+    /// The rings that there are.
     #[must_use]
     pub fn rings(&self) -> &[Ring] {
-        &self.rings[..usize::from(self.ring_count).min(MAX_RECORD_RINGS)]
+        &self.rings[..usize::from(self.ring_count).min(MAX_RINGS)]
     }
 
     /// The bytes of the record; `sequence` numbers the events of a run.
     #[must_use]
     pub fn to_event(&self, sequence: u32) -> EventRecord {
         let mut payload = [0; EventRecord::PAYLOAD];
-        payload[..8].copy_from_slice(&self.timestamp.to_le_bytes());
-        payload[8..10].copy_from_slice(&self.hits.to_le_bytes());
-        payload[10..12].copy_from_slice(&self.sources.to_le_bytes());
-        payload[12] = self.ring_count;
-        for (bit, holds) in [
-            (ACCEPTED, self.accepted),
-            (COMPLETE, self.complete),
-            (MORE_RINGS, self.more_rings()),
-        ] {
-            payload[13] |= if holds { bit } else { 0 };
+        for (bytes, ring) in payload.chunks_exact_mut(RING).zip(self.rings()) {
+            bytes.copy_from_slice(&pack(ring).to_le_bytes()[..RING]);
         }
-        for (bytes, ring) in payload[16..].chunks_exact_mut(6).zip(self.rings()) {
-            bytes.copy_from_slice(&pack(ring).to_le_bytes()[..6]);
+        let mut flags = 0;
+        for (bit, holds) in [(ACCEPTED, self.accepted), (COMPLETE, self.complete)] {
+            flags |= if holds { bit } else { 0 };
         }
+        let [hits, more_hits] = self.hits.to_le_bytes();
         EventRecord {
-            kind: L0_EVENT,
-            sequence,
+            wire: WireTime(u64::from_le_bytes([
+                hits,
+                more_hits,
+                self.ring_count,
+                flags,
+                0,
+                0,
+                0,
+                0,
+            ])),
+            index: self.timestamp as u32,
+            length: (self.timestamp >> 32) as u32,
             payload,
+            sequence,
+            stream: self.sources,
+            kind: L0_EVENT,
             ..EventRecord::default()
         }
     }
@@ -133,25 +141,24 @@ impl L0Record {
         if event.kind != L0_EVENT {
             return None;
         }
-        let p = &event.payload;
-        let mut rings = [Ring::default(); MAX_RECORD_RINGS];
-        let ring_count = p[12];
-        for (bytes, ring) in p[16..]
-            .chunks_exact(6)
-            .zip(&mut rings)
-            .take(usize::from(ring_count))
-        {
+        let [hits, more_hits, ring_count, flags, ..] = event.wire.0.to_le_bytes();
+        let mut rings = [Ring::default(); MAX_RINGS];
+        let stored = event
+            .payload
+            .chunks_exact(RING)
+            .take(usize::from(ring_count));
+        for (slot, bytes) in rings.iter_mut().zip(stored) {
             let mut word = [0; 8];
-            word[..6].copy_from_slice(bytes);
-            *ring = unpack(u64::from_le_bytes(word));
+            word[..RING].copy_from_slice(bytes);
+            *slot = unpack(u64::from_le_bytes(word));
         }
         Some(Self {
-            timestamp: u64::from_le_bytes([p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]]),
-            hits: u16::from_le_bytes([p[8], p[9]]),
-            sources: u16::from_le_bytes([p[10], p[11]]),
+            timestamp: u64::from(event.length) << 32 | u64::from(event.index),
+            hits: u16::from_le_bytes([hits, more_hits]),
+            sources: event.stream,
             ring_count,
-            accepted: p[13] & ACCEPTED != 0,
-            complete: p[13] & COMPLETE != 0,
+            accepted: flags & ACCEPTED != 0,
+            complete: flags & COMPLETE != 0,
             rings,
         })
     }
@@ -195,7 +202,7 @@ mod tests {
             chi2: 20.0,
             time: 3.0,
         };
-        for n in 0..=6u16 {
+        for n in 0..=8u16 {
             let mut rings = List::default();
             assert!(rings.extend(&(0..n).map(ring).collect::<Vec<_>>()));
             let head = EventHead {
@@ -214,7 +221,7 @@ mod tests {
             assert_eq!(event.kind.0, 0x80);
             let back = L0Record::from_event(&event).unwrap();
             assert_eq!(back, record);
-            assert_eq!((back.ring_count, back.more_rings()), (n as u8, n > 4));
+            assert_eq!(back.rings().len(), usize::from(n));
             for (ours, theirs) in back.rings().iter().zip(rings.iter()) {
                 assert!((ours.x - theirs.x).abs() <= 0.125 && (ours.r - theirs.r).abs() <= 0.125);
                 assert_eq!((ours.hits, ours.disk), (theirs.hits, theirs.disk));
@@ -235,7 +242,7 @@ mod tests {
         let back = unpack(pack(&ring));
         assert_eq!(
             (back.x, back.y, back.r, back.hits),
-            (511.75, -512.0, 0.0, 255)
+            (255.75, -256.0, 0.0, 127)
         );
     }
 
