@@ -107,9 +107,14 @@ fn wrong_ports_are_named() {
         ("af_packet", &["needs an interface"]),
         ("af_packet:lo,frames=1", &["no option `frames`"]),
         ("af_packet:lo,ring=1", &["`1` is no valid ring"]),
+        ("af_packet:", &["needs an interface"]),
+        ("null:size=x", &["`x` is no valid size"]),
     ] {
         refused(&["--port", spec]).expect_usage(named);
+        refused(&["--port", spec, "--check"]).expect_usage(named);
         refused(&["--port", &good, "--port", spec]).expect_usage(named);
+        // A mistake is told before anything that is to be repaired.
+        refused(&["--port", "pcap:rx=/nowhere", "--port", spec]).expect_usage(named);
     }
 }
 
@@ -157,6 +162,12 @@ fn ports_that_cannot_be_opened_say_why() {
 }
 
 #[test]
+fn a_report_that_cannot_be_written_stops_a_run_before_it_starts() {
+    let ended = run(&["--report", "/nowhere/report.json"]).expect(1);
+    ended.expect_message(&["--report /nowhere/report.json", "No such file"]);
+}
+
+#[test]
 fn wrong_configurations_are_named() {
     let folder = Folder::new();
     for (text, named) in [
@@ -184,6 +195,10 @@ fn wrong_configurations_are_named() {
         ),
         ("[[stream]]\nudp_port = 70000", &["udp_port", "70000"]),
         ("[memory]\nbuffers = 0", &["memory.buffers = 0"]),
+        (
+            "[memory]\ndata_room = 256",
+            &["memory.data_room = 256", "boards' frames"],
+        ),
         ("[answer]\nfrom_port = 1", &["missing field `to`"]),
         (
             "[answer]\nto = \"1.2.3.4\"",
