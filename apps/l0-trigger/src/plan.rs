@@ -4,6 +4,8 @@ use std::fmt;
 
 use anyhow::{Context, Result, bail, ensure};
 use pollux_emulator::config::EmulatorConfig;
+use pollux_pipelines::formats::hits::MAX_FRAME;
+use pollux_pmd::net::UDP_HEADERS;
 use pollux_pmd::{Registry, lcore};
 
 use crate::cli::Cli;
@@ -59,6 +61,11 @@ impl Plan {
         ensure!(
             !demo || cli.queues == 1,
             "--queues is for other ports than the demonstration's"
+        );
+        let (room, frame) = (config.memory.data_room, UDP_HEADERS + MAX_FRAME);
+        ensure!(
+            !demo || room >= frame,
+            "memory.data_room = {room}: the boards' frames in the demonstration need {frame} bytes"
         );
         let (trigger_cpu, emulator_cpu) = place(&cli.cores, demo)?;
         let mut plan = Self {

@@ -44,8 +44,11 @@ pub struct Report {
 #[derive(Debug, Serialize)]
 pub struct PortReport {
     pub spec: String,
+    /// Frames that reached the port, those that it dropped itself included.
     pub rx_packets: u64,
+    /// Their bytes.
     pub rx_bytes: u64,
+    /// Frames that the trigger sent.
     pub tx_packets: u64,
 }
 

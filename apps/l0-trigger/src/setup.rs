@@ -79,10 +79,24 @@ impl Setup {
             ..PoolConfig::default()
         })?;
         let mut opened = open(cli, plan, registry, &pool)?;
+        // Of the demonstration's queues, the boards' own are not the trigger's to report.
+        let (theirs_out, theirs_in) = if plan.emulator.is_some() {
+            (1, 1)
+        } else {
+            (0, 0)
+        };
         let views = opened
             .iter()
-            .map(|o| PortViews::new(o.port.spec(), &o.queues.rx, &o.queues.tx));
-        let views = views.collect();
+            .map(
+                |Opened {
+                     port,
+                     queues: Queues { rx, tx },
+                     ..
+                 }| {
+                    PortViews::new(port.spec(), &rx[..rx.len() - theirs_in], &tx[theirs_out..])
+                },
+            )
+            .collect();
 
         let (pipeline, env) = plan.config.pipeline()?;
         let StageEnv { mut ledger, stats } = env;
