@@ -16,16 +16,28 @@ pub(crate) const MAX_STOCK: usize = 1 << 16;
 
 /// Up to `size` elements; the one put last is taken first.
 pub(crate) struct Stock<T> {
-    /// The first `len` slots are filled.
+    /// Of the `size` slots from `first` on, `len` are filled.
     slots: Box<[MaybeUninit<T>]>,
+    /// The first slot that begins a cache line: bursts then do not straddle lines.
+    first: usize,
+    size: usize,
     len: usize,
 }
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
 
 impl<T: Copy> Stock<T> {
     /// An empty stock.
     pub(crate) fn new(size: usize) -> Self {
+        let spare = LINE / size_of::<T>().max(1);
+        let slots = Box::new_uninit_slice(size + spare);
+        // Where no slot begins a line, alignment is given up, not the bounds.
+        let first = slots.as_ptr().align_offset(LINE).min(spare);
         Self {
-            slots: Box::new_uninit_slice(size),
+            slots,
+            first,
+            size,
             len: 0,
         }
     }
@@ -36,7 +48,7 @@ impl<T: Copy> Stock<T> {
     }
 
     fn half(&self) -> usize {
-        self.slots.len() / 2
+        self.size / 2
     }
 
     /// Fills all of `out`, or takes nothing: `false` if there are fewer elements, or if the
@@ -53,7 +65,7 @@ impl<T: Copy> Stock<T> {
         }
         self.len -= out.len();
         // SAFETY: `out.len()` filled slots lie behind the shorter length, which gives them up.
-        let from = unsafe { self.slots.as_ptr().add(self.len) };
+        let from = unsafe { self.slots.as_ptr().add(self.first + self.len) };
         // SAFETY: both are as long as `out`, and the stock's slots are its own memory.
         unsafe { copy(from, out.as_mut_ptr(), out.len()) };
         true
@@ -69,8 +81,8 @@ impl<T: Copy> Stock<T> {
         refill: impl FnOnce(&mut [MaybeUninit<T>]) -> usize,
     ) -> bool {
         if n <= self.half() {
-            let to = (n + self.half()).min(self.slots.len());
-            self.len += refill(&mut self.slots[self.len..to]);
+            let to = (n + self.half()).min(self.size);
+            self.len += refill(&mut self.slots[self.first..][self.len..to]);
         }
         n <= self.len
     }
@@ -80,14 +92,14 @@ impl<T: Copy> Stock<T> {
     pub(crate) fn pop(&mut self) -> Option<T> {
         self.len = self.len.checked_sub(1)?;
         // SAFETY: slot `len` was filled; the shorter length gives it up.
-        Some(unsafe { self.slots[self.len].assume_init() })
+        Some(unsafe { self.slots[self.first + self.len].assume_init() })
     }
 
     /// Puts elements back. `flush` moves elements to the shared stock and says whether it took
     /// them; if not, nothing was put back: the result.
     #[inline(always)]
     pub(crate) fn put(&mut self, elements: &[T], flush: impl FnOnce(&[T]) -> bool) -> bool {
-        if elements.len() > self.slots.len() - self.len {
+        if elements.len() > self.size - self.len {
             return self.put_slowly(elements, flush);
         }
         // SAFETY: there is room, as was just checked.
@@ -101,7 +113,7 @@ impl<T: Copy> Stock<T> {
     unsafe fn append(&mut self, elements: &[T]) {
         // SAFETY: the slots behind `len` are enough by the caller's promise, and the stock's own.
         unsafe {
-            let to = self.slots.as_mut_ptr().add(self.len);
+            let to = self.slots.as_mut_ptr().add(self.first + self.len);
             copy(elements.as_ptr(), to.cast(), elements.len());
         }
         self.len += elements.len();
@@ -130,7 +142,7 @@ impl<T: Copy> Stock<T> {
 
     /// Moves the first `n` elements, those that were used longest ago; there are that many.
     fn flush_front(&mut self, n: usize, flush: impl FnOnce(&[T]) -> bool) -> bool {
-        let filled = &mut self.slots[..self.len];
+        let filled = &mut self.slots[self.first..][..self.len];
         // SAFETY: all of these slots are filled.
         let elements: &[T] = unsafe { &*(ptr::from_ref(&*filled) as *const [T]) };
         let taken = flush(&elements[..n]);

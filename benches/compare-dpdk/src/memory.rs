@@ -81,6 +81,11 @@ pub(crate) fn our_cache(pool: &Mempool) -> Result<PoolCache> {
     Ok(pool.cache(eal::CACHE as usize)?)
 }
 
+/// At the start of a cache line, as the C loops have it: else the result would depend on where the
+/// stack begins in this run.
+#[repr(align(64))]
+struct OnLine<T>(T);
+
 /// Both sides move handles of 8 bytes, and look at nothing behind them.
 struct Cached {
     cache: ObjectCache<usize>,
@@ -93,13 +98,13 @@ impl Operation for Cached {
 
     #[inline(never)]
     fn ours<const B: usize>(&mut self, turns: u64) -> u64 {
-        let mut handles = [MaybeUninit::uninit(); B];
+        let OnLine(handles) = &mut OnLine([MaybeUninit::uninit(); B]);
         timed(turns, || {
-            let full = self.cache.get_bulk(&mut handles);
+            let full = self.cache.get_bulk(handles);
             // SAFETY: `get_bulk` filled all of them.
             full && self
                 .cache
-                .put_bulk(unsafe { assume_init(black_box(&handles)) })
+                .put_bulk(unsafe { assume_init(black_box(&*handles)) })
         })
     }
 
@@ -120,13 +125,13 @@ impl Operation for Uncached {
 
     #[inline(never)]
     fn ours<const B: usize>(&mut self, turns: u64) -> u64 {
-        let mut handles = [MaybeUninit::uninit(); B];
+        let OnLine(handles) = &mut OnLine([MaybeUninit::uninit(); B]);
         timed(turns, || {
-            let full = self.pool.pop_bulk(&mut handles);
+            let full = self.pool.pop_bulk(handles);
             // SAFETY: `pop_bulk` filled all of them.
             full && self
                 .pool
-                .push_bulk(unsafe { assume_init(black_box(&handles)) })
+                .push_bulk(unsafe { assume_init(black_box(&*handles)) })
         })
     }
 

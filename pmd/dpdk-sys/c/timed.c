@@ -6,7 +6,7 @@ static __rte_always_inline uint64_t
 mempool_loop(struct rte_mempool *pool, struct rte_mempool_cache *cache, uint64_t turns,
 	     const unsigned burst)
 {
-	void *objects[MAX_BURST];
+	void *objects[MAX_BURST] __rte_cache_aligned;
 	uint64_t start = rte_rdtsc_precise();
 	for (uint64_t i = 0; i < turns; i++) {
 		if (rte_mempool_generic_get(pool, objects, burst, cache) != 0)
