@@ -89,19 +89,10 @@ impl Clock for TscClock {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
 #[inline]
 fn read_counter() -> u64 {
     // SAFETY: every x86_64 CPU has the instruction, and Linux lets user space execute it.
     unsafe { core::arch::x86_64::_rdtsc() }
-}
-
-/// Elsewhere the monotonic clock itself is the counter (through the vDSO, without a system call).
-#[cfg(not(target_arch = "x86_64"))]
-#[inline]
-fn read_counter() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// Counts cycles over `span` of the monotonic clock. Each end is the tightest of several pairs of
