@@ -96,20 +96,28 @@ pub fn allowed_cpus() -> Vec<usize> {
     cpus
 }
 
+/// Refuses a CPU that this process may not run on.
+///
+/// # Errors
+/// [`LcoreError::NoSuchCpu`], which names those that it may.
+pub fn expect_allowed(cpu: usize) -> Result<(), LcoreError> {
+    let allowed = allowed_cpus();
+    if allowed.contains(&cpu) {
+        return Ok(());
+    }
+    let allowed: Vec<_> = allowed.iter().map(usize::to_string).collect();
+    Err(LcoreError::NoSuchCpu {
+        cpu,
+        allowed: allowed.join(","),
+    })
+}
+
 /// Pins the calling thread to a CPU.
 ///
 /// # Errors
 /// A CPU that this process may not run on, or a refusal of the system.
 pub fn pin(name: &str, cpu: usize) -> Result<(), LcoreError> {
-    let allowed = allowed_cpus();
-    if !allowed.contains(&cpu) {
-        let allowed = allowed
-            .iter()
-            .map(usize::to_string)
-            .collect::<Vec<_>>()
-            .join(",");
-        return Err(LcoreError::NoSuchCpu { cpu, allowed });
-    }
+    expect_allowed(cpu)?;
     if core_affinity::set_for_current(core_affinity::CoreId { id: cpu }) {
         Ok(())
     } else {
@@ -147,14 +155,7 @@ pub fn launch<T: Send + 'static>(
     cpu: Option<usize>,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> Result<Lcore<T>, LcoreError> {
-    if let Some(cpu) = cpu.filter(|cpu| !allowed_cpus().contains(cpu)) {
-        let allowed = allowed_cpus()
-            .iter()
-            .map(usize::to_string)
-            .collect::<Vec<_>>()
-            .join(",");
-        return Err(LcoreError::NoSuchCpu { cpu, allowed });
-    }
+    cpu.map_or(Ok(()), expect_allowed)?;
     let thread_name = name.to_owned();
     let thread = std::thread::Builder::new()
         .name(name.into())
