@@ -3,7 +3,10 @@
 use crate::driver::Driver;
 use crate::drivers;
 use crate::port::{Port, PortError, Probed};
-use crate::spec::PortSpec;
+use crate::spec::{PortSpec, SpecError};
+
+/// Judges a spec by itself: opens, reads and asks for nothing.
+pub type Check = fn(&PortSpec) -> Result<(), SpecError>;
 
 /// Opens the device that a spec names.
 pub type Open = Box<dyn Fn(&PortSpec) -> Result<Box<dyn Driver>, PortError> + Send + Sync>;
@@ -11,6 +14,7 @@ pub type Open = Box<dyn Fn(&PortSpec) -> Result<Box<dyn Driver>, PortError> + Se
 struct Entry {
     name: &'static str,
     usage: &'static str,
+    check: Check,
     open: Open,
 }
 
@@ -31,17 +35,21 @@ impl Registry {
         registry
     }
 
-    /// Adds a driver. `usage` is one line for `--help`: the spec's form, then what it is.
+    /// Adds a driver. `usage` is one line for `--help`: the spec's form, then what it is. `check`
+    /// finds every mistake that a spec shows by itself, so that one is told before any device is
+    /// touched.
     pub fn register(
         &mut self,
         name: &'static str,
         usage: &'static str,
+        check: Check,
         open: impl Fn(&PortSpec) -> Result<Box<dyn Driver>, PortError> + Send + Sync + 'static,
     ) {
         self.entries.retain(|entry| entry.name != name);
         self.entries.push(Entry {
             name,
             usage,
+            check,
             open: Box::new(open),
         });
     }
@@ -68,12 +76,14 @@ impl Registry {
         Ok((parsed, entry))
     }
 
-    /// Checks that a spec can be read and that there is such a driver, without opening anything.
+    /// Checks that a spec can be read, that there is such a driver, and that it knows all the
+    /// options and their values, without opening anything.
     ///
     /// # Errors
     /// What is wrong with the spec.
     pub fn check(&self, spec: &str) -> Result<(), PortError> {
-        self.find(spec).map(|_| ())
+        let (parsed, entry) = self.find(spec)?;
+        Ok((entry.check)(&parsed)?)
     }
 
     /// Opens a port.

@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::fs;
+
 use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache, PoolConfig};
 use pollux_pmd::{
-    Cause, Clock, Ledger, PortConfig, PortError, Registry, RxState, StartedPort, TscClock,
+    Cause, Clock, Ledger, PortConfig, PortError, PortSpec, Registry, RxState, StartedPort, TscClock,
 };
 
 fn pool(buffers: usize) -> Mempool {
@@ -362,13 +364,50 @@ fn a_spec_that_means_nothing_is_explained() {
 }
 
 #[test]
+fn a_check_finds_what_opening_would_and_touches_nothing() {
+    let registry = Registry::builtin();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tx").display().to_string();
+    for spec in [
+        "lopback",
+        "loopback:size=1",
+        "null:size=x",
+        "null:eth0",
+        "pcap",
+        "pcap:rxx=a",
+        "pcap:rx=a,pace=slow",
+        "af_packet",
+        "af_packet:",
+        "af_packet:lo,ring=1",
+        "af_packet:lo,fanout=all",
+    ] {
+        let found = registry.check(spec).unwrap_err();
+        assert!(found.is_usage(), "{spec}: {found}");
+        let opened = registry.open(spec).map(drop).unwrap_err();
+        assert_eq!(opened.to_string(), found.to_string());
+    }
+    for spec in [
+        "loopback",
+        "null:size=0",
+        "pcap:rx=/nowhere/file,pace=recorded",
+        &format!("pcap:tx={file}"),
+        "af_packet:no-such-if,ring=64",
+    ] {
+        registry.check(spec).unwrap();
+    }
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+}
+
+#[test]
 fn a_program_can_add_a_driver_and_replace_one() {
     let mut registry = Registry::builtin();
     let before = registry.usage().count();
-    registry.register("null", "null: mine", |spec| {
+    let check = |spec: &PortSpec| spec.expect_options(&["mine"]);
+    registry.register("null", "null: mine", check, |spec| {
         Err(spec.bad_value("target", "x", "nothing").into())
     });
     assert_eq!(registry.usage().count(), before);
+    assert!(registry.check("null:mine=1").is_ok() && registry.check("null:size=1").is_err());
     let error = registry.open("null").map(drop).unwrap_err().to_string();
     assert!(error.contains("is no valid target"), "{error}");
 }

@@ -13,16 +13,9 @@ pub(crate) fn help(registry: &Registry) -> String {
 /// Opens all ports, or none. A spec that is wrong is reported before one that cannot be opened,
 /// so that a typo is never answered with something to repair.
 pub(crate) fn open(registry: &Registry, specs: &[String]) -> Result<Vec<Port<Probed>>, Failure> {
-    let (mut ports, mut refused) = (Vec::new(), None);
     for spec in specs {
-        match registry
-            .open(spec)
-            .map_err(|error: PortError| Failure::from(error))
-        {
-            Ok(port) => ports.push(port),
-            Err(usage @ Failure::Usage(_)) => return Err(usage),
-            Err(run) => refused = refused.or(Some(run)),
-        }
+        registry.check(spec)?;
     }
-    refused.map_or(Ok(ports), Err)
+    let ports = specs.iter().map(|spec| registry.open(spec));
+    Ok(ports.collect::<Result<_, PortError>>()?)
 }

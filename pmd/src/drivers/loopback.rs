@@ -10,7 +10,7 @@ use crate::driver::{Capabilities, Driver, Origin, Queues, RxDriver, TxDriver};
 use crate::ledger::{Cause, Sent, Tally};
 use crate::net::MacAddr;
 use crate::port::{PortConfig, PortError};
-use crate::spec::PortSpec;
+use crate::spec::{PortSpec, SpecError};
 
 /// For `--help`.
 pub(crate) const USAGE: &str =
@@ -22,9 +22,13 @@ struct Loopback {
     spec: String,
 }
 
-pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
+pub(crate) fn check(spec: &PortSpec) -> Result<(), SpecError> {
     spec.expect_no_target()?;
-    spec.expect_options(&[])?;
+    spec.expect_options(&[])
+}
+
+pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
+    check(spec)?;
     Ok(Box::new(Loopback {
         spec: spec.to_string(),
     }))

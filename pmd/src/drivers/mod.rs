@@ -10,8 +10,18 @@ use crate::registry::Registry;
 
 /// Adds the drivers of this crate.
 pub(crate) fn register(registry: &mut Registry) {
-    registry.register("loopback", loopback::USAGE, loopback::open);
-    registry.register("null", null::USAGE, null::open);
-    registry.register("pcap", pcap::USAGE, pcap::open);
-    registry.register("af_packet", af_packet::USAGE, af_packet::open);
+    registry.register(
+        "loopback",
+        loopback::USAGE,
+        loopback::check,
+        loopback::open,
+    );
+    registry.register("null", null::USAGE, null::check, null::open);
+    registry.register("pcap", pcap::USAGE, pcap::check, pcap::open);
+    registry.register(
+        "af_packet",
+        af_packet::USAGE,
+        af_packet::check,
+        af_packet::open,
+    );
 }

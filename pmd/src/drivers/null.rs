@@ -7,7 +7,7 @@ use crate::clock::{Clock, TscClock};
 use crate::driver::{Capabilities, Driver, Origin, Queues, RxDriver, TxDriver};
 use crate::ledger::{Cause, Sent, Tally};
 use crate::port::{PortConfig, PortError};
-use crate::spec::PortSpec;
+use crate::spec::{PortSpec, SpecError};
 
 /// For `--help`.
 pub(crate) const USAGE: &str =
@@ -20,15 +20,25 @@ struct Null {
     size: usize,
 }
 
+impl Null {
+    fn parse(spec: &PortSpec) -> Result<Self, SpecError> {
+        spec.expect_no_target()?;
+        spec.expect_options(&["size"])?;
+        let expected = "a frame length of 0 to 65535 bytes (0: receive nothing)";
+        let size: u16 = spec.parse_option("size", 64, expected)?;
+        Ok(Self {
+            spec: spec.to_string(),
+            size: usize::from(size),
+        })
+    }
+}
+
+pub(crate) fn check(spec: &PortSpec) -> Result<(), SpecError> {
+    Null::parse(spec).map(drop)
+}
+
 pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
-    spec.expect_no_target()?;
-    spec.expect_options(&["size"])?;
-    let expected = "a frame length of 0 to 65535 bytes (0: receive nothing)";
-    let size: u16 = spec.parse_option("size", 64, expected)?;
-    Ok(Box::new(Null {
-        spec: spec.to_string(),
-        size: usize::from(size),
-    }))
+    Ok(Box::new(Null::parse(spec)?))
 }
 
 impl Driver for Null {

@@ -56,6 +56,7 @@ const HEADERS: usize = 22;
 const MAX_FRAME: usize = 1 << 19;
 
 struct Options {
+    interface: String,
     frame: Option<usize>,
     ring: Option<usize>,
     fan_out: u32,
@@ -66,6 +67,12 @@ struct Options {
 
 impl Options {
     fn parse(spec: &PortSpec) -> Result<Self, SpecError> {
+        let Some(interface) = spec.target() else {
+            return Err(SpecError::Target {
+                spec: spec.to_string(),
+                what: "af_packet needs an interface, as in af_packet:eth0".into(),
+            });
+        };
         spec.expect_options(&["frame", "ring", "fanout", "timestamps", "promisc", "qdisc"])?;
         let number = |key: &str, least: usize, most: usize| {
             let expected = format!("a number of {least} to {most}");
@@ -84,6 +91,7 @@ impl Options {
             Some(other) => Err(spec.bad_value(key, other, "on or off")),
         };
         Ok(Self {
+            interface: interface.into(),
             frame: number("frame", 60, MAX_FRAME)?,
             ring: number("ring", 2, 1 << 20)?,
             fan_out: match spec.option("fanout") {
@@ -112,22 +120,19 @@ struct AfPacket {
     link: Arc<Link>,
 }
 
+pub(crate) fn check(spec: &PortSpec) -> Result<(), SpecError> {
+    Options::parse(spec).map(drop)
+}
+
 pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
     let options = Options::parse(spec)?;
     let device = |what: String| PortError::Device {
         port: spec.to_string(),
         what,
     };
-    let Some(name) = spec.target() else {
-        let what = "af_packet needs an interface, as in af_packet:eth0".into();
-        return Err(SpecError::Target {
-            spec: spec.to_string(),
-            what,
-        }
-        .into());
-    };
     let control = Control::new().map_err(|error| device(error.to_string()))?;
-    let interface = Interface::find(&control, name).map_err(|error| device(error.to_string()))?;
+    let interface =
+        Interface::find(&control, &options.interface).map_err(|error| device(error.to_string()))?;
     let link = Arc::new(Link::new(control, interface.clone()));
     Ok(Box::new(AfPacket {
         spec: spec.to_string(),

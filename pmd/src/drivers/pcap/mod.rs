@@ -68,30 +68,12 @@ struct Pcap {
     trouble: Trouble,
 }
 
+pub(crate) fn check(spec: &PortSpec) -> Result<(), SpecError> {
+    Pcap::parse(spec).map(drop)
+}
+
 pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
-    spec.expect_no_target()?;
-    spec.expect_options(&["rx", "tx", "pace"])?;
-    let recorded_pace = match spec.option("pace") {
-        None | Some("fast") => false,
-        Some("recorded") => true,
-        Some(other) => return Err(spec.bad_value("pace", other, "fast or recorded").into()),
-    };
-    let path = |key| spec.option(key).map(PathBuf::from);
-    let port = Pcap {
-        spec: spec.to_string(),
-        rx: path("rx"),
-        tx: path("tx"),
-        recorded_pace,
-        trouble: Trouble::default(),
-    };
-    if port.rx.is_none() && port.tx.is_none() {
-        let what = "pcap needs rx=FILE, tx=FILE or both".into();
-        return Err(SpecError::Target {
-            spec: port.spec,
-            what,
-        }
-        .into());
-    }
+    let port = Pcap::parse(spec)?;
     if let Some(path) = &port.rx {
         port.check_capture(path)?;
     }
@@ -99,6 +81,29 @@ pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
 }
 
 impl Pcap {
+    fn parse(spec: &PortSpec) -> Result<Self, SpecError> {
+        spec.expect_no_target()?;
+        spec.expect_options(&["rx", "tx", "pace"])?;
+        let recorded_pace = match spec.option("pace") {
+            None | Some("fast") => false,
+            Some("recorded") => true,
+            Some(other) => return Err(spec.bad_value("pace", other, "fast or recorded")),
+        };
+        let path = |key| spec.option(key).map(PathBuf::from);
+        let (rx, tx, spec) = (path("rx"), path("tx"), spec.to_string());
+        if rx.is_none() && tx.is_none() {
+            let what = "pcap needs rx=FILE, tx=FILE or both".into();
+            return Err(SpecError::Target { spec, what });
+        }
+        Ok(Self {
+            spec,
+            rx,
+            tx,
+            recorded_pace,
+            trouble: Trouble::default(),
+        })
+    }
+
     fn device(&self, what: String) -> PortError {
         PortError::Device {
             port: self.spec.clone(),
