@@ -1,6 +1,7 @@
 //! One run of the program: opens, launches the loop, keeps house, stops in order.
 
 use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -52,25 +53,16 @@ pub(crate) fn run(cli: &Cli) -> Result<(), Failure> {
     if let Some(spec) = &cli.port {
         registry.check(spec)?;
     }
-    let cpu = cli.cores.first().copied();
-    let cpus = lcore::allowed_cpus();
-    if let Some(cpu) = cpu.filter(|cpu| !cpus.contains(cpu)) {
-        let error = anyhow::anyhow!("--cores {cpu}: the CPUs of this process are {cpus:?}");
-        return Err(Failure::Usage(error));
+    for &cpu in &cli.cores {
+        let allowed = lcore::expect_allowed(cpu).context("--cores");
+        allowed.map_err(Failure::Usage)?;
     }
     if cli.check {
         let through = cli.port.as_deref().or(cli.udp.map(|_| "kernel sockets"));
         print!("{}", crate::report::plan(&config, through));
         return Ok(());
     }
-    if let Some(path) = &cli.truth_out {
-        let text = config
-            .to_toml()
-            .context("the configuration cannot be written as TOML")?;
-        fs::write(path, text).with_context(|| format!("--truth-out {}", path.display()))?;
-    }
-
-    let keeper = Keeper::new(cli)?;
+    let keeper = Keeper::new(cli, &config)?;
     let run = match &cli.port {
         Some(spec) => through_port(&registry, spec, config, &keeper)?,
         None => through_sockets(&config, &keeper)?,
@@ -155,10 +147,33 @@ struct Keeper {
     isolated: bool,
     duration: Option<Duration>,
     quiet: bool,
+    truth_out: Option<TruthOut>,
+}
+
+/// The configuration as it was asked for, in TOML, and where it goes.
+struct TruthOut {
+    path: PathBuf,
+    text: String,
+}
+
+impl TruthOut {
+    fn write(&self) -> anyhow::Result<()> {
+        let Self { path, text } = self;
+        fs::write(path, text).with_context(|| format!("--truth-out {}", path.display()))
+    }
 }
 
 impl Keeper {
-    fn new(cli: &Cli) -> Result<Self, Failure> {
+    fn new(cli: &Cli, config: &EmulatorConfig) -> Result<Self, Failure> {
+        let truth_out = match &cli.truth_out {
+            Some(path) => Some(TruthOut {
+                path: path.clone(),
+                text: config
+                    .to_toml()
+                    .context("the configuration cannot be written as TOML")?,
+            }),
+            None => None,
+        };
         let stop = StopFlag::new();
         for signal in [SIGINT, SIGTERM] {
             // The first asks the loop to end; should it hang, the second ends the process.
@@ -173,6 +188,7 @@ impl Keeper {
             isolated: cpu.is_some_and(|cpu| lcore::check_isolation("emulator", cpu)),
             duration: cli.duration.map(Duration::from_secs_f64),
             quiet: cli.quiet,
+            truth_out,
         })
     }
 
@@ -185,6 +201,10 @@ impl Keeper {
         let clock = TscClock::get();
         let mut emulator = EmulatorLoop::new(config, link, clock, self.stop.clone())
             .map_err(|error| Failure::Usage(error.into()))?;
+        // Only now, when everything has been opened: a run that never was leaves no truth.
+        if let Some(truth_out) = &self.truth_out {
+            truth_out.write()?;
+        }
         let progress = emulator.progress();
         let lcore = lcore::launch("emulator", self.cpu, move || {
             let report = emulator.run();

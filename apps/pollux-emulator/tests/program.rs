@@ -217,10 +217,19 @@ fn bad_usage_is_status_2_and_opens_nothing() {
     assert!(fail(&format!("{port} --rings -1"), 2).contains("mean number of rings"));
     assert!(fail(&format!("{port} --rings=99"), 2).contains("mean number of rings"));
     assert!(fail(&format!("{port} --dst-mac 02:00"), 2).contains("not a MAC address"));
-    assert!(fail(&format!("{port} --cores 9999"), 2).contains("--cores 9999"));
+    assert!(fail(&format!("{port} --cores 9999"), 2).contains("cpu 9999"));
     assert!(fail(&format!("{port} --duration 0"), 2).contains("above 0"));
     assert!(fail("--port pacp:tx=x", 2).contains("no driver `pacp`"));
     assert!(fail("--port pcap:txx=x", 2).contains("no option `txx`"));
+    assert!(fail("--check --port pcap:txx=x", 2).contains("no option `txx`"));
+    assert!(fail(&format!("{port} --cores 0,9999"), 2).contains("cpu 9999"));
+    let truth = dir.path().join("truth.toml");
+    for wrong in ["pcap:txx=x", "pcap:rx=x", "null:size=9000"] {
+        let truth = truth.display();
+        let status = if wrong == "pcap:rx=x" { 1 } else { 2 };
+        fail(&format!("--port {wrong} --truth-out {truth}"), status);
+    }
+    assert!(!truth.exists(), "what was not sent has no truth");
     assert!(fail("--udp 10.0.0.1", 2).contains("10.0.0.1"));
     fs::write(&config, "sede = 1\n").unwrap();
     let with_config = format!("{port} --config {}", config.display());
