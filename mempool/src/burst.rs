@@ -8,9 +8,13 @@ use core::ptr;
 use crate::mbuf::{Mbuf, RawMbuf};
 
 /// Up to `N` owned buffers in order. The first `len` slots are filled.
+///
+/// The slots begin a cache line: a burst on the stack would otherwise cost more or less as the
+/// stack happens to lie.
+#[repr(C, align(64))]
 pub struct Burst<const N: usize> {
-    len: usize,
     slots: [MaybeUninit<Mbuf>; N],
+    len: usize,
 }
 
 impl<const N: usize> Burst<N> {
