@@ -41,6 +41,7 @@ struct Model {
     floor: u64,
     accepted: Option<u64>,
     refused: Option<u64>,
+    refused_frames: usize,
     out: Vec<Built>,
     forced: u64,
     resyncs: u64,
@@ -55,6 +56,7 @@ impl Model {
             floor: 0,
             accepted: None,
             refused: None,
+            refused_frames: 0,
             out: Vec::new(),
             forced: 0,
             resyncs: 0,
@@ -84,9 +86,14 @@ impl Model {
         self.close_due(now);
         let fate = self.add(fragment);
         match fate {
-            Ok(()) => (self.accepted, self.refused) = (Some(now), None),
+            Ok(()) => {
+                (self.accepted, self.refused, self.refused_frames) = (Some(now), None, 0);
+            }
             Err(Cause::Duplicate) => {}
-            Err(_) => self.refused = self.refused.or(Some(now)),
+            Err(_) => {
+                self.refused = self.refused.or(Some(now));
+                self.refused_frames += usize::from(fragment.ends_frame);
+            }
         }
         self.close_due(now);
         fate
@@ -100,7 +107,8 @@ impl Model {
         let oldest = self.open.keys().next().copied().unwrap_or(self.floor);
         let pause = deadline.max(self.options.horizon_us * 1000);
         let believed = self.accepted.is_none_or(|at| now > at + pause)
-            || self.refused.is_some_and(|at| now > at + deadline);
+            || self.refused_frames >= 2 * self.sources
+                && self.refused.is_some_and(|at| now > at + deadline);
         if !believed && key > oldest.saturating_add(horizon) {
             return Err(Cause::OutOfWindow);
         }

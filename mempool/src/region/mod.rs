@@ -406,12 +406,30 @@ impl Span {
 
     /// Puts the file where the addresses are reserved.
     fn map(&self, fd: &OwnedFd) -> rustix::io::Result<()> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // First where the kernel likes: hugepages are set aside for the file here, so that a
+        // shortage shows now. A mapping at a fixed place that fails for it would leave a hole in
+        // our reservation (vms_abort_munmap_vmas in mm/vma.c), which another thread's mapping may
+        // fill before `drop` unmaps it.
+        // SAFETY: a new mapping where the kernel likes touches nothing that exists; nobody learns
+        // of it before it is unmapped.
+        unsafe {
+            let trial = rustix::mm::mmap(
+                core::ptr::null_mut(),
+                self.len,
+                protection,
+                MapFlags::SHARED,
+                fd,
+                0,
+            )?;
+            rustix::mm::munmap(trial, self.len)?;
+        }
         // SAFETY: MAP_FIXED replaces a part of our own reservation, which nobody uses yet.
         unsafe {
             rustix::mm::mmap(
                 self.start.as_ptr().cast(),
                 self.len,
-                ProtFlags::READ | ProtFlags::WRITE,
+                protection,
                 MapFlags::SHARED | MapFlags::FIXED,
                 fd,
                 0,
@@ -448,5 +466,41 @@ fn os(step: &'static str) -> impl Fn(rustix::io::Errno) -> RegionError {
     move |source| RegionError::Os {
         step,
         source: source.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// Whether each byte of the span's reservation is mapped, by /proc/self/maps.
+    fn is_whole(span: &Span) -> bool {
+        let mut at = span.reserved.addr().get();
+        let end = at + span.reserved_len;
+        for line in std::fs::read_to_string("/proc/self/maps").unwrap().lines() {
+            let (low, high) = line.split(' ').next().unwrap().split_once('-').unwrap();
+            let number = |text| usize::from_str_radix(text, 16).unwrap();
+            if (number(low)..number(high)).contains(&at) {
+                at = number(high);
+            }
+        }
+        at >= end
+    }
+
+    #[test]
+    fn a_shortage_of_hugepages_leaves_no_hole_in_the_reservation() {
+        let page = 2 << 20;
+        let Ok(fd) = create(page) else {
+            println!("skipped: no hugepages of 2 MiB on this machine");
+            return;
+        };
+        let len = 1 << 40; // more than any machine's
+        rustix::fs::ftruncate(&fd, len as u64).unwrap();
+        let span = Span::reserve(len, page).unwrap();
+        assert!(is_whole(&span));
+        assert_eq!(span.map(&fd), Err(rustix::io::Errno::NOMEM));
+        // What is not ours any more could be another thread's, and `drop` would unmap it.
+        assert!(is_whole(&span));
     }
 }

@@ -9,9 +9,10 @@
 //! Time stamps are not trusted. One that is further ahead of the oldest open event (or, if none is
 //! open, of the last one that was closed) than the horizon is refused, so that a corrupt one cannot
 //! close everything before it. The sources may jump, though (a new burst): when all that came for
-//! the length of a deadline was refused as late or too far ahead, or when nothing was accepted for
-//! the length of the horizon, building goes on from whatever comes. So a corrupt time stamp that is
-//! believed costs the frames of one deadline: those that are late by it.
+//! the length of a deadline, and at least two frames for each source, was refused as late or too
+//! far ahead, or when nothing was accepted for the length of the horizon, building goes on from
+//! whatever comes. So a corrupt time stamp that is believed costs the frames of one deadline: those
+//! that are late by it. A few late frames alone reopen nothing.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -95,6 +96,8 @@ pub struct Build {
     last_accepted: Option<Moment>,
     /// Since when fragments have been refused, with none accepted between.
     refused_since: Option<Moment>,
+    /// How many frames those were.
+    refused_frames: usize,
     /// For each source, the place in `open` behind its last fragment: where the next one goes
     /// unless something was lost.
     cursor: [usize; MAX_SOURCES],
@@ -156,6 +159,7 @@ impl Build {
             floor: 0,
             last_accepted: None,
             refused_since: None,
+            refused_frames: 0,
             cursor: [0; MAX_SOURCES],
             frame: None,
             stats: Arc::clone(&env.stats),
@@ -174,14 +178,16 @@ impl Build {
         }
     }
 
-    /// Whether a time stamp is believed, wherever it is.
+    /// Whether a time stamp that should not be is believed: after a pause, or when nothing else has
+    /// come for a deadline, and that in more frames than could all be late.
     #[inline]
     fn believes(&self, now: Moment) -> bool {
         self.last_accepted
             .is_none_or(|last| last.after(self.pause) < now)
-            || self
-                .refused_since
-                .is_some_and(|since| since.after(self.deadline) < now)
+            || self.refused_frames >= 2 * self.stats.sources.len()
+                && self
+                    .refused_since
+                    .is_some_and(|since| since.after(self.deadline) < now)
     }
 
     fn add(&mut self, fragment: &Fragment, out: &mut impl Sink<Event>) -> Fate {
@@ -232,9 +238,14 @@ impl Build {
     #[inline]
     fn count(&mut self, fragment: &Fragment, fate: Fate) {
         match fate {
-            Ok(()) => (self.last_accepted, self.refused_since) = (Some(fragment.at), None),
+            Ok(()) => {
+                self.last_accepted = Some(fragment.at);
+                self.refused_since = None;
+                self.refused_frames = 0;
+            }
             Err(Cause::Late | Cause::OutOfWindow) => {
                 self.refused_since.get_or_insert(fragment.at);
+                self.refused_frames += usize::from(fragment.ends_frame);
             }
             Err(_) => {}
         }

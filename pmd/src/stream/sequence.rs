@@ -13,6 +13,10 @@ pub const MAX_GAP: u32 = 1 << 20;
 /// be the live stream that looks restarted.
 const RESTART_RUN: u32 = 4;
 
+/// Frames that have come before, numbered one by one and with no other between them, that prove a
+/// restart within the window. No path repeats so many in a row and sends nothing new.
+const ECHO_RUN: u32 = 32;
+
 /// What a frame is by its sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -58,7 +62,7 @@ pub struct SequenceCounts {
 /// Follows the 32-bit sequence numbers of one stream through wraps, losses and restarts.
 ///
 /// A sender that restarts within [`WINDOW`] frames of where it began looks like one that sends
-/// duplicates, until it passes the newest number it had sent.
+/// duplicates, for the first 31 frames.
 #[derive(Debug, Clone)]
 pub struct SequenceTracker {
     /// Bit n % 1024: number n has come. Holds for the last [`WINDOW`] numbers before `next`.
@@ -72,6 +76,8 @@ pub struct SequenceTracker {
     /// not counted until it ends, or proves a restart.
     run: u32,
     run_next: u32,
+    /// The run is of duplicates, which are counted as they come, and not of numbers outside.
+    echoing: bool,
     counts: SequenceCounts,
 }
 
@@ -91,6 +97,7 @@ impl SequenceTracker {
             span: 0,
             run: 0,
             run_next: 0,
+            echoing: false,
             counts: SequenceCounts {
                 unique: 0,
                 missing: 0,
@@ -118,7 +125,7 @@ impl SequenceTracker {
     #[must_use]
     pub fn counts(&self) -> SequenceCounts {
         let mut counts = self.counts;
-        if self.run != 0 {
+        if self.run != 0 && !self.echoing {
             let holes = self.span - self.seen.iter().map(|word| word.count_ones()).sum::<u32>();
             let behind_window = counts.missing - u64::from(holes);
             let filled = behind_window.min(u64::from(self.run));
@@ -139,6 +146,9 @@ impl SequenceTracker {
         let behind = ahead.wrapping_neg();
         if ahead >= MAX_GAP && behind > WINDOW {
             return self.outside(sequence);
+        }
+        if ahead >= MAX_GAP && self.has(sequence) {
+            return self.echo(sequence);
         }
         self.end_run();
         if ahead == 0 {
@@ -175,13 +185,23 @@ impl SequenceTracker {
         self.counts.gaps += 1;
     }
 
-    /// A number within the window, `behind` before `next`.
-    fn inside(&mut self, sequence: u32, behind: u32) -> Verdict {
-        let (word, bit) = place(sequence);
-        if self.seen[word] & bit != 0 {
+    /// A number within the window that has come before.
+    fn echo(&mut self, sequence: u32) -> Verdict {
+        if !self.echoing || sequence != self.run_next {
+            self.end_run();
+        }
+        self.echoing = true;
+        self.run += 1;
+        self.run_next = sequence.wrapping_add(1);
+        if self.run < ECHO_RUN {
             self.counts.duplicates += 1;
             return Verdict::Duplicate;
         }
+        self.restart(sequence, 1)
+    }
+
+    /// A number within the window, `behind` before `next`, that has not come before.
+    fn inside(&mut self, sequence: u32, behind: u32) -> Verdict {
         if behind > self.span {
             // older than the first that came: the stream began earlier, and what lies between
             // was sent
@@ -197,7 +217,7 @@ impl SequenceTracker {
 
     /// A number that is far behind, or too far ahead to be anything else.
     fn outside(&mut self, sequence: u32) -> Verdict {
-        if self.run != 0 && sequence != self.run_next {
+        if self.echoing || sequence != self.run_next {
             self.end_run();
         }
         self.run += 1;
@@ -205,21 +225,34 @@ impl SequenceTracker {
         if self.run < RESTART_RUN {
             return Verdict::Late;
         }
+        self.restart(self.run_next.wrapping_sub(self.run), self.run)
+    }
+
+    /// The sender began anew, and `n` of its frames from number `first` on have come.
+    fn restart(&mut self, first: u32, n: u32) -> Verdict {
         self.seen = [0; WINDOW as usize / 64];
         self.span = 0;
-        self.next = self.run_next.wrapping_sub(self.run);
-        for _ in 0..self.run {
+        self.next = first;
+        for _ in 0..n {
             self.advance();
         }
         self.run = 0;
+        self.echoing = false;
         self.counts.resyncs += 1;
         Verdict::Resync
     }
 
-    /// The run of numbers outside the window was no restart: its frames were late.
+    /// The run was no restart: numbers outside the window were late, duplicates are counted.
     fn end_run(&mut self) {
         self.counts = self.counts();
         self.run = 0;
+        self.echoing = false;
+    }
+
+    /// Whether a number of the window has come.
+    fn has(&self, sequence: u32) -> bool {
+        let (word, bit) = place(sequence);
+        self.seen[word] & bit != 0
     }
 
     #[inline]
@@ -245,6 +278,26 @@ mod tests {
         let mut tracker = SequenceTracker::new();
         let verdicts = numbers.into_iter().map(|n| tracker.observe(n)).collect();
         (tracker, verdicts)
+    }
+
+    #[test]
+    fn a_sender_that_restarts_soon_is_heard_again() {
+        let (tracker, verdicts) = observe_all((0..100).chain(0..100));
+        let verdict = |v| verdicts[100..].iter().filter(|&&got| got == v).count();
+        assert_eq!(verdict(Verdict::Duplicate), 31);
+        assert_eq!(
+            (verdict(Verdict::Resync), verdict(Verdict::InOrder)),
+            (1, 68)
+        );
+        let counts = tracker.counts();
+        assert_eq!((counts.unique, counts.duplicates), (169, 31));
+        assert_eq!((counts.resyncs, counts.missing), (1, 0));
+        // Something new between the duplicates, and it is no restart.
+        let (tracker, _) = observe_all((0..31).chain(0..31).chain([31]).chain(0..31));
+        assert_eq!(
+            (tracker.counts().duplicates, tracker.counts().resyncs),
+            (62, 0)
+        );
     }
 
     #[test]
@@ -372,16 +425,6 @@ mod tests {
             ..SequenceCounts::default()
         };
         assert_eq!(tracker.counts(), expected);
-    }
-
-    #[test]
-    fn a_restart_within_the_window_looks_like_duplicates() {
-        let (tracker, _) = observe_all((0..500).chain(0..600));
-        let counts = tracker.counts();
-        assert_eq!(
-            (counts.unique, counts.duplicates, counts.missing),
-            (600, 500, 0)
-        );
     }
 
     /// What became of a frame on its way.
