@@ -10,12 +10,7 @@ use crate::registry::Registry;
 
 /// Adds the drivers of this crate.
 pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
-        "loopback",
-        loopback::USAGE,
-        loopback::check,
-        loopback::open,
-    );
+    registry.register("loopback", loopback::USAGE, loopback::check, loopback::open);
     registry.register("null", null::USAGE, null::check, null::open);
     registry.register("pcap", pcap::USAGE, pcap::check, pcap::open);
     registry.register(
