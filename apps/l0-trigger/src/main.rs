@@ -12,10 +12,12 @@ mod replay;
 mod report;
 mod run;
 mod setup;
+mod side;
 mod summary;
 mod trigger;
 
-use std::io::IsTerminal;
+use std::fs::File;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -28,7 +30,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::cli::Cli;
 use crate::plan::Plan;
-use crate::report::Report;
+use crate::setup::Setup;
 
 /// Bad usage or configuration; nothing was opened.
 const USAGE: u8 = 2;
@@ -74,10 +76,18 @@ fn execute(cli: &Cli, plan: &Plan, registry: &Registry) -> Result<()> {
         signal_hook::flag::register_conditional_shutdown(signal, 1, stop.shared())?;
         signal_hook::flag::register(signal, stop.shared())?;
     }
-    let (report, end) = run::run(cli, plan, registry, &stop)?;
+    let setup = Setup::new(cli, plan, registry, &stop)?;
+    // Now, so that a path that cannot be written is told before the run, not after it.
+    let file = match &cli.report {
+        Some(path) => Some(File::create(path).with_context(|| named(path))?),
+        None => None,
+    };
+    let (report, end) = run::run(cli, plan, setup, &stop)?;
     print!("{}", report.to_text());
-    if let Some(path) = &cli.report {
-        write_report(path, &report)?;
+    if let (Some(mut file), Some(path)) = (file, &cli.report) {
+        let json = serde_json::to_string_pretty(&report)? + "\n";
+        file.write_all(json.as_bytes())
+            .with_context(|| named(path))?;
     }
     end?;
     ensure!(
@@ -87,7 +97,6 @@ fn execute(cli: &Cli, plan: &Plan, registry: &Registry) -> Result<()> {
     Ok(())
 }
 
-fn write_report(path: &Path, report: &Report) -> Result<()> {
-    let json = serde_json::to_string_pretty(report)?;
-    std::fs::write(path, json + "\n").with_context(|| format!("--report {}", path.display()))
+fn named(report: &Path) -> String {
+    format!("--report {}", report.display())
 }

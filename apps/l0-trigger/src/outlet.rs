@@ -10,6 +10,8 @@ use pollux_pmd::event::EventProducer;
 use pollux_pmd::lcore::{JitterMeter, StopFlag};
 use pollux_pmd::{Count, TxQueue};
 
+use crate::side::PortSide;
+
 /// A consumer of event records, and how many it missed.
 pub struct Tap {
     pub producer: EventProducer,
@@ -20,8 +22,10 @@ pub struct Tap {
 /// The sink behind the pipeline.
 pub struct Outlet {
     pub answer: Answer,
-    /// The queue that answers leave by; without it they are not sent.
-    pub tx: Option<TxQueue>,
+    /// The ports, in order.
+    pub sides: Vec<PortSide>,
+    /// The port that answers leave by.
+    pub answer_by: usize,
     pub cache: PoolCache,
     pub taps: Vec<Tap>,
     /// The input is a recording, which can wait: no record is lost to a slow consumer.
@@ -38,8 +42,8 @@ impl Sink<Decision> for Outlet {
         if !self.taps.is_empty() {
             self.record(&decision);
         }
-        self.answer
-            .push(&decision, self.tx.as_mut(), &mut self.cache);
+        let tx = queue(&mut self.sides, self.answer_by);
+        self.answer.push(&decision, tx, &mut self.cache);
         self.decisions += 1;
         // Between two events, so that a gap is never the sum of many events' work.
         let now = self.jitter.tick();
@@ -65,6 +69,12 @@ impl Outlet {
     /// Sends what has been decided.
     #[inline]
     pub fn flush(&mut self) {
-        self.answer.flush(self.tx.as_mut(), &mut self.cache);
+        let tx = queue(&mut self.sides, self.answer_by);
+        self.answer.flush(tx, &mut self.cache);
     }
+}
+
+#[inline]
+fn queue(sides: &mut [PortSide], place: usize) -> Option<&mut TxQueue> {
+    sides.get_mut(place)?.tx.as_mut()
 }

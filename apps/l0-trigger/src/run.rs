@@ -8,7 +8,6 @@ use pollux_emulator::link::PortLink;
 use pollux_emulator::rings::RingCheck;
 use pollux_emulator::run::EmulatorReport;
 use pollux_pipelines::l0::L0Stats;
-use pollux_pmd::Registry;
 use pollux_pmd::lcore::{self, Lcore, StopFlag};
 use pollux_pmd::port::{Port, Started};
 
@@ -39,22 +38,16 @@ type BoardsThread = Lcore<(EmulatorReport, PortLink)>;
 /// Runs the plan until its end, or until `stop` is set.
 ///
 /// What goes wrong at the end (a file that could not be completed) comes beside the report.
-pub fn run(
-    cli: &Cli,
-    plan: &Plan,
-    registry: &Registry,
-    stop: &StopFlag,
-) -> Result<(Report, Result<()>)> {
+pub fn run(cli: &Cli, plan: &Plan, setup: Setup, stop: &StopFlag) -> Result<(Report, Result<()>)> {
     let cores = cores(plan);
     let Setup {
         ports,
         trigger,
         boards,
-        idle,
         recorder,
         check,
         counters,
-    } = Setup::new(cli, plan, registry, stop)?;
+    } = setup;
     let halt = trigger.stop.clone();
 
     let started = Instant::now();
@@ -88,11 +81,12 @@ pub fn run(
     let (mut finished, boards) = (finished?, boards?);
     house.drain();
 
-    let mut queues = idle;
+    let mut queues = Queues::default();
     queues
         .rx
         .extend(finished.inputs.drain(..).map(|input| input.rx));
-    queues.tx.extend(finished.outlet.tx.take());
+    let sides = finished.outlet.sides.drain(..);
+    queues.tx.extend(sides.filter_map(|side| side.tx));
     let emulator = boards.map(|(report, link)| {
         let (tx, rx) = link.into_queues();
         queues.tx.push(tx);

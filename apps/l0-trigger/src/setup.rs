@@ -1,8 +1,9 @@
 //! From a plan to loops that can be launched: ports, queues, pipeline, taps.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use pollux_emulator::config::EmulatorConfig;
 use pollux_emulator::link::PortLink;
 use pollux_emulator::rings::RingCheck;
@@ -20,11 +21,13 @@ use pollux_pmd::stream::StreamView;
 use pollux_pmd::{Capabilities, Count, Ledger, Registry, RxQueue, Tally, TscClock, TxQueue};
 
 use crate::cli::Cli;
+use crate::config::TriggerConfig;
 use crate::outlet::{Outlet, Tap};
 use crate::plan::Plan;
 use crate::receiver::{PeerFinder, Receiver};
 use crate::recorder::Recorder;
 use crate::replay::Pending;
+use crate::side::PortSide;
 use crate::summary::PortViews;
 use crate::trigger::{Input, Trigger};
 
@@ -55,8 +58,6 @@ pub struct Setup {
     pub trigger: Trigger,
     /// The emulated boards of the demonstration.
     pub boards: Option<EmulatorLoop<PortLink, TscClock>>,
-    /// Queues that no loop uses.
-    pub idle: Queues,
     pub recorder: Option<Recorder>,
     pub check: Option<RingCheck>,
     pub counters: Counters,
@@ -79,28 +80,22 @@ impl Setup {
             ..PoolConfig::default()
         })?;
         let mut opened = open(cli, plan, registry, &pool)?;
-        // Of the demonstration's queues, the boards' own are not the trigger's to report.
-        let (theirs_out, theirs_in) = if plan.emulator.is_some() {
-            (1, 1)
-        } else {
-            (0, 0)
+        let mut taps = Vec::new();
+        // First, so that what is left is the trigger's.
+        let boards = match (&plan.emulator, &mut opened[..]) {
+            (Some(config), [loopback]) => {
+                let boards = boards(config, loopback, &pool, stop)?;
+                Some(boards.with_records(tap(&mut taps)?.0))
+            }
+            _ => None,
         };
         let views = opened
             .iter()
-            .map(
-                |Opened {
-                     port,
-                     queues: Queues { rx, tx },
-                     ..
-                 }| {
-                    PortViews::new(port.spec(), &rx[..rx.len() - theirs_in], &tx[theirs_out..])
-                },
-            )
-            .collect();
+            .map(|o| PortViews::new(o.port.spec(), &o.queues.rx, &o.queues.tx));
+        let views = views.collect();
 
         let (pipeline, env) = plan.config.pipeline()?;
         let StageEnv { mut ledger, stats } = env;
-        let mut taps = Vec::new();
         let recorder = match &cli.events_out {
             Some(path) => {
                 let (records, missed) = tap(&mut taps)?;
@@ -112,22 +107,11 @@ impl Setup {
             Some(truth) => Some(RingCheck::new(tap(&mut taps)?.0, Truth::of(truth)?)),
             None => None,
         };
-        let (boards, tx) = match (&plan.emulator, &mut opened[..]) {
-            (Some(config), [loopback]) => {
-                let (boards, tx) = boards(config, loopback, &pool, stop)?;
-                (Some(boards.with_records(tap(&mut taps)?.0)), Some(tx))
-            }
-            _ => (
-                None,
-                opened.iter_mut().find_map(|port| port.queues.tx.pop()),
-            ),
-        };
-        let receiver = receiver(plan, &opened, tx.as_ref())?;
+        let recorded = opened.iter().all(|port| port.offered.recorded);
+        let (ports, inputs, sides) = hand_out(opened, plan.config.trigger.ip, &mut ledger);
+        let receiver = receiver(plan, &sides)?;
         let streams = receiver.demux.view();
         ledger.add("receive", receiver.tally.view());
-
-        let recorded = opened.iter().all(|port| port.offered.recorded);
-        let (ports, inputs, idle) = hand_out(opened, &mut ledger);
 
         // The boards stop first, so that the trigger decides what they have sent; without boards,
         // the trigger stops when the run is to.
@@ -139,7 +123,8 @@ impl Setup {
         let (source_id, budget) = (plan.config.trigger.source_id, plan.config.budget());
         let outlet = Outlet {
             answer: Answer::new(source_id, budget, receiver.peer.is_some()),
-            tx,
+            sides,
+            answer_by: 0,
             cache: pool.cache(CACHE)?,
             taps,
             patient: recorded,
@@ -169,7 +154,6 @@ impl Setup {
             ports,
             trigger,
             boards,
-            idle,
             recorder,
             check,
             counters,
@@ -215,60 +199,67 @@ fn start(port: Port<Configured>) -> Result<Opened> {
     })
 }
 
-/// The boards of the demonstration, and the queue that answers to them leave by.
+/// The boards of the demonstration. They take their queues; those of the trigger stay.
 fn boards(
     config: &EmulatorConfig,
     loopback: &mut Opened,
     pool: &Mempool,
     stop: &StopFlag,
-) -> Result<(EmulatorLoop<PortLink, TscClock>, TxQueue)> {
+) -> Result<EmulatorLoop<PortLink, TscClock>> {
     let Queues { rx, tx } = &mut loopback.queues;
     let (answers_in, answers_out) = (rx.pop(), tx.pop());
-    let (Some(frames_out), Some(answers_out)) = (tx.pop(), answers_out) else {
-        anyhow::bail!("the loopback has too few queues");
-    };
+    let frames_out = tx.pop().context("the loopback has too few queues")?;
+    tx.extend(answers_out);
     let link = PortLink::new(config, frames_out, answers_in, pool.cache(CACHE)?, false)?;
-    Ok((
-        EmulatorLoop::new(config, link, TscClock::get(), stop.clone())?,
-        answers_out,
-    ))
+    let clock = TscClock::get();
+    Ok(EmulatorLoop::new(config, link, clock, stop.clone())?)
 }
 
-/// The ports, the inputs of the trigger, and the queues that nobody needs.
-fn hand_out(opened: Vec<Opened>, ledger: &mut Ledger) -> (Vec<Port<Started>>, Vec<Input>, Queues) {
-    let (mut ports, mut inputs, mut idle) = (Vec::new(), Vec::new(), Queues::default());
+/// The ports, the inputs of the trigger, and what it sends by.
+fn hand_out(
+    opened: Vec<Opened>,
+    ip: Ipv4Addr,
+    ledger: &mut Ledger,
+) -> (Vec<Port<Started>>, Vec<Input>, Vec<PortSide>) {
+    let (mut ports, mut inputs, mut sides) = (Vec::new(), Vec::new(), Vec::new());
     for (place, opened) in opened.into_iter().enumerate() {
-        for rx in opened.queues.rx {
+        let Capabilities {
+            mac, kernel_backed, ..
+        } = opened.offered;
+        let Queues { rx, mut tx } = opened.queues;
+        for rx in rx {
             let name = format!("{} queue {}", opened.port.spec(), rx.queue());
             ledger.add(name, rx.tally());
             inputs.push(Input {
                 rx,
                 place,
-                kernel_backed: opened.offered.kernel_backed,
+                kernel_backed,
                 pending: Pending::default(),
             });
         }
-        idle.tx.extend(opened.queues.tx);
+        // Each port was configured with one queue to send by, if it can send.
+        sides.push(PortSide {
+            tx: tx.pop(),
+            responder: mac.map(|mac| Responder::new(mac, ip)),
+            mac: mac.unwrap_or(MacAddr::ZERO),
+            kernel_backed,
+        });
         ports.push(opened.port);
     }
-    (ports, inputs, idle)
+    (ports, inputs, sides)
 }
 
-/// The receiver; answers, if any, leave by `tx`.
-fn receiver(plan: &Plan, opened: &[Opened], tx: Option<&TxQueue>) -> Result<Receiver> {
-    let sender = tx.and_then(|tx| opened.iter().find(|opened| opened.port.id() == tx.port()));
-    let mac = sender.and_then(|sender| sender.offered.mac);
-    let ip = plan.config.trigger.ip;
-    let peer = match &plan.config.answer {
-        Some(to) if tx.is_some() => Some(PeerFinder::new(
-            to,
-            mac.unwrap_or(MacAddr::ZERO),
-            ip,
-            to.station()?,
-        )),
+/// The receiver; answers leave by one of the sides.
+fn receiver(plan: &Plan, sides: &[PortSide]) -> Result<Receiver> {
+    let TriggerConfig {
+        trigger, answer, ..
+    } = &plan.config;
+    let sender = sides.iter().position(|side| side.tx.is_some());
+    let peer = match (answer, sender) {
+        (Some(to), Some(first)) => Some(PeerFinder::new(to, trigger.ip, to.station()?, first)),
         _ => None,
     };
-    let checksums = plan.config.trigger.checksums;
+    let checksums = trigger.checksums;
     Ok(Receiver {
         options: ParseOptions {
             ip_checksum: checksums,
@@ -277,7 +268,6 @@ fn receiver(plan: &Plan, opened: &[Opened], tx: Option<&TxQueue>) -> Result<Rece
         },
         demux: plan.config.demux()?,
         tally: Tally::new(),
-        responder: mac.map(|mac| Responder::new(mac, ip)),
         peer,
     })
 }

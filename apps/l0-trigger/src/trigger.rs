@@ -8,7 +8,7 @@ use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::{Clock, LatencyHistogram, RxQueue, RxState, TscClock};
 
 use crate::outlet::Outlet;
-use crate::receiver::{PeerFinder, Receiver};
+use crate::receiver::Receiver;
 use crate::replay::{self, Pending};
 
 /// Most frames that are taken from a queue at a time.
@@ -141,8 +141,9 @@ impl Trigger {
             }
             busy = true;
             burst.take_all(|mbuf| {
-                let tx = outlet.tx.as_mut();
-                if let Some(frame) = self.receiver.take(mbuf, now, tx, &mut outlet.cache) {
+                let (sides, cache) = (&mut outlet.sides, &mut outlet.cache);
+                let taken = self.receiver.take(mbuf, now, input.place, sides, cache);
+                if let Some(frame) = taken {
                     // It fits: a batch holds a burst.
                     let _ = frames.push(frame);
                 }
@@ -170,8 +171,9 @@ impl Trigger {
                     read |= input.rx.rx_up_to(&mut outlet.cache, &mut burst, ahead) > 0;
                     burst.take_all(|mbuf| {
                         let at = Moment(mbuf.wire_time().unwrap_or_default().0);
-                        let tx = outlet.tx.as_mut();
-                        if let Some(frame) = self.receiver.take(mbuf, at, tx, &mut outlet.cache) {
+                        let (sides, cache) = (&mut outlet.sides, &mut outlet.cache);
+                        let taken = self.receiver.take(mbuf, at, input.place, sides, cache);
+                        if let Some(frame) = taken {
                             input.pending.push(frame);
                         }
                     });
@@ -215,8 +217,11 @@ impl Trigger {
         outlet: &mut Outlet,
         frames: &mut Batch<Frame>,
     ) {
-        if let Some(template) = receiver.peer.as_mut().and_then(PeerFinder::newly_found) {
+        if let Some(peer) = &mut receiver.peer
+            && let Some((template, place)) = peer.news(&outlet.sides)
+        {
             outlet.answer.set_peer(template);
+            outlet.answer_by = place;
         }
         if frames.is_empty() {
             return;
@@ -232,9 +237,11 @@ impl Trigger {
         for input in self.inputs.iter_mut().filter(|input| input.kernel_backed) {
             input.rx.sync_counters();
         }
-        if let Some(tx) = &mut self.outlet.tx {
-            self.receiver.ask_for_peer(tx, &mut self.outlet.cache);
+        let Outlet { sides, cache, .. } = &mut self.outlet;
+        for side in &mut *sides {
+            side.retry(cache);
         }
+        self.receiver.ask_for_peer(sides, cache);
     }
 }
 
@@ -246,7 +253,72 @@ mod tests {
     use crate::plan::Plan;
     use crate::setup::Setup;
     use clap::Parser;
-    use pollux_pmd::Registry;
+    use pollux_mempool::{BurstMut, PoolCache};
+    use pollux_pmd::driver::{Capabilities, Driver, Queues, RxDriver, TxDriver};
+    use pollux_pmd::ledger::Sent;
+    use pollux_pmd::{PortConfig, PortError, Registry};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// A port of the kernel's on which nothing comes. Counts how often it is told to send nothing.
+    #[derive(Clone, Default)]
+    struct Slow(Arc<AtomicU64>);
+
+    impl Driver for Slow {
+        fn capabilities(&self) -> Capabilities {
+            let null = Registry::builtin().open("null").unwrap();
+            Capabilities {
+                kernel_backed: true,
+                ..null.capabilities()
+            }
+        }
+
+        fn start(&mut self, _: &PortConfig, _: u16) -> Result<Queues, PortError> {
+            Ok(Queues {
+                rx: vec![Box::new(self.clone())],
+                tx: vec![Box::new(self.clone())],
+            })
+        }
+    }
+
+    impl RxDriver for Slow {
+        fn rx(
+            &mut self,
+            _: &mut PoolCache,
+            _: &mut BurstMut<'_>,
+            _: &mut pollux_pmd::driver::Origin,
+            _: &mut pollux_pmd::Tally,
+        ) -> usize {
+            0
+        }
+    }
+
+    impl TxDriver for Slow {
+        fn tx(&mut self, _: &mut PoolCache, burst: &mut BurstMut<'_>, _: &mut Sent) -> usize {
+            assert!(burst.is_empty());
+            self.0.fetch_add(1, Ordering::Relaxed);
+            0
+        }
+    }
+
+    /// What the kernel had no room for at first goes out, though nothing else is sent.
+    #[test]
+    fn chores_try_again_to_send() {
+        let (mut registry, slow) = (Registry::builtin(), Slow::default());
+        let tries = Arc::clone(&slow.0);
+        registry.register(
+            "slow",
+            "slow",
+            |_| Ok(()),
+            move |_| Ok(Box::new(slow.clone())),
+        );
+        let cli = Cli::parse_from(["l0-trigger", "--port", "slow", "--port", "slow"]);
+        let plan = Plan::new(&cli, &registry).unwrap();
+        let setup = Setup::new(&cli, &plan, &registry, &StopFlag::new());
+        let mut trigger = setup.unwrap().trigger;
+        trigger.chores();
+        assert_eq!(tries.load(Ordering::Relaxed), 2, "each port once");
+    }
 
     /// The loop of the demonstration, from its first round to its last: it neither allocates, nor
     /// frees, nor enters the kernel. Over ports with the kernel below, and in a replay, which waits

@@ -220,6 +220,48 @@ fn pings_and_arp_are_answered() {
 }
 
 #[test]
+fn every_port_answers_for_itself() {
+    let Some(net) = Net::new() else { return };
+    let Some(other) = Net::new() else { return };
+    // The other pair's end moves beside the first's, so that one trigger has both.
+    let (mac, trigger) = ("02:00:00:00:00:0b", &net.trigger);
+    ip(&format!("-n {} link set plx1 down", other.trigger));
+    ip(&format!(
+        "-n {} link set plx1 name plx3 address {mac} netns {trigger}",
+        other.trigger
+    ));
+    ip(&format!("-n {trigger} link set plx3 up"));
+    ip(&format!("-n {} address flush dev plx0", other.boards));
+    ip(&format!(
+        "-n {} address add 198.18.0.3/24 dev plx0",
+        other.boards
+    ));
+    let by = ["ip", "netns", "exec", trigger];
+    let ports = ["--port", "af_packet:plx3", "--port", "af_packet:plx1"];
+    let running = start_by(&by, &ports);
+    for (end, mac) in [(&other, mac), (&net, TRIGGER_MAC)] {
+        assert!(
+            (0..20).any(|_| end.ping(1) == 1),
+            "{mac}: {}",
+            running.stderr()
+        );
+        assert_eq!(end.ping(3), 3);
+        let shown = command(&format!("ip -n {} neighbour show {TRIGGER_IP}", end.boards));
+        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+        assert!(shown.contains(mac), "{shown}");
+    }
+    // Decisions go where the boards are: not to the first port.
+    let sent = net.emulate(&slow_boards(2000));
+    let decisions = sent.decisions.unwrap().counts;
+    assert_eq!(decisions.decided, 2000, "{decisions:?}");
+    running.signal("INT");
+    let ended = running.wait().expect(0);
+    for port in ended.report()["ports"].as_array().unwrap() {
+        assert!(number(port, "tx_packets") >= 5, "{port}");
+    }
+}
+
+#[test]
 fn a_link_that_goes_down_and_comes_back_is_told_and_survived() {
     let Some(net) = Net::new() else { return };
     // At the trigger's end, and at the other, where the trigger's loses its carrier.

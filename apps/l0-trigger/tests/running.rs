@@ -411,20 +411,25 @@ fn a_full_disk_ends_the_recording_and_not_the_run() {
 }
 
 #[test]
-fn a_report_that_cannot_be_written_fails_behind_the_report_on_stdout() {
+fn a_report_that_cannot_be_written_fails_before_the_run_or_behind_the_report_on_stdout() {
     let folder = Folder::new();
     let capture = folder.path("boards.pcapng");
     record(&boards(320), &capture);
     let nowhere = folder.arg("no/such/folder/report.json");
     let directory = folder.arg("");
-    for (path, what) in [
-        ("/dev/full", "No space left"),
-        (&nowhere, "No such file or directory"),
-        (&directory, "Is a directory"),
+    for (path, what, ran) in [
+        ("/dev/full", "No space left", true),
+        (&nowhere, "No such file or directory", false),
+        (&directory, "Is a directory", false),
     ] {
         let ended = run(&["--port", &pcap_port(&capture), "--report", path]).expect(1);
         let ended = ended.expect_message(&["--report", path, what]);
-        assert!(ended.stdout.contains("320 complete"), "{}", ended.stdout);
+        assert_eq!(
+            ended.stdout.contains("320 complete"),
+            ran,
+            "{}",
+            ended.stdout
+        );
     }
     let ended = run(&["--port", &pcap_port(&capture), "--events-out", &nowhere]).expect(1);
     let ended = ended.expect_message(&["--events-out", &nowhere, "No such file or directory"]);

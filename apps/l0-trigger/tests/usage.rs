@@ -162,9 +162,15 @@ fn ports_that_cannot_be_opened_say_why() {
 }
 
 #[test]
-fn a_report_that_cannot_be_written_stops_a_run_before_it_starts() {
-    let ended = run(&["--report", "/nowhere/report.json"]).expect(1);
-    ended.expect_message(&["--report /nowhere/report.json", "No such file"]);
+fn the_boards_of_the_demonstration_need_buffers_for_their_frames() {
+    let folder = Folder::new();
+    let config = folder.write("trigger.toml", "[memory]\ndata_room = 256");
+    for more in [&[][..], &["--check"]] {
+        let arguments = [&["--config", &config], more].concat();
+        refused(&arguments).expect_usage(&["memory.data_room = 256", "boards' frames"]);
+    }
+    let arguments = ["--config", &config, "--port", "null", "--check"];
+    refused(&arguments).expect(0);
 }
 
 #[test]
@@ -195,10 +201,6 @@ fn wrong_configurations_are_named() {
         ),
         ("[[stream]]\nudp_port = 70000", &["udp_port", "70000"]),
         ("[memory]\nbuffers = 0", &["memory.buffers = 0"]),
-        (
-            "[memory]\ndata_room = 256",
-            &["memory.data_room = 256", "boards' frames"],
-        ),
         ("[answer]\nfrom_port = 1", &["missing field `to`"]),
         (
             "[answer]\nto = \"1.2.3.4\"",
