@@ -20,6 +20,10 @@ use crate::truth::Timeline;
 /// Frames moved at once.
 const BURST: usize = 32;
 
+/// Rounds of the loop from one look after frames that a driver still has to the next: so many that
+/// looking costs an idle loop, and the other end of a ring, nothing.
+const RETRY: u32 = 1024;
+
 /// Event 0 in a capture: 2026-01-01 00:00:00 UTC. Fixed, so that equal seeds write equal files.
 pub const CAPTURE_EPOCH: WireTime = WireTime(1_767_225_600_000_000_000);
 
@@ -73,6 +77,8 @@ pub struct PortLink {
     burst: Burst<BURST>,
     /// What is in `burst`, in order.
     staged: VecDeque<Staged>,
+    /// How often that was sent, or would have been.
+    flushes: u32,
     received: Burst<BURST>,
     sent: SentCounts,
     tally: Tally,
@@ -112,6 +118,7 @@ impl PortLink {
             capture,
             burst: Burst::new(),
             staged: VecDeque::with_capacity(BURST),
+            flushes: 0,
             received: Burst::new(),
             sent: SentCounts::default(),
             tally: Tally::new(),
@@ -284,7 +291,10 @@ impl Link for PortLink {
     }
 
     fn flush(&mut self) -> usize {
-        if !self.burst.is_empty() {
+        // Also a burst of nothing has its use, now and then: frames that the kernel had no room
+        // for when they were sent go out.
+        self.flushes = self.flushes.wrapping_add(1);
+        if !self.burst.is_empty() || self.flushes.is_multiple_of(RETRY) {
             let n = self.tx.tx(&mut self.cache, &mut self.burst);
             for staged in self.staged.drain(..n) {
                 if let Staged::Frame { bytes, hits } = staged {
@@ -339,5 +349,64 @@ impl Link for PortLink {
         }
         ledger.add("check", self.tally.view());
         ledger
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use pollux_mempool::{BurstMut, Mempool, PoolConfig};
+    use pollux_pmd::driver::{Capabilities, Driver, Queues, TxDriver};
+    use pollux_pmd::ledger::Sent;
+    use pollux_pmd::{Port, PortConfig, PortError, Registry};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    /// Counts how often it is told to send nothing.
+    #[derive(Clone, Default)]
+    struct Slow(Arc<AtomicU32>);
+
+    impl Driver for Slow {
+        fn capabilities(&self) -> Capabilities {
+            Registry::builtin().open("null").unwrap().capabilities()
+        }
+
+        fn start(&mut self, _: &PortConfig, _: u16) -> Result<Queues, PortError> {
+            Ok(Queues {
+                rx: vec![],
+                tx: vec![Box::new(self.clone())],
+            })
+        }
+    }
+
+    impl TxDriver for Slow {
+        fn tx(&mut self, _: &mut PoolCache, burst: &mut BurstMut<'_>, _: &mut Sent) -> usize {
+            assert!(burst.is_empty());
+            self.0.fetch_add(1, Ordering::Relaxed);
+            0
+        }
+    }
+
+    #[test]
+    fn an_idle_loop_tries_again_to_send() {
+        let (slow, config) = (Slow::default(), EmulatorConfig::default());
+        let pool = Mempool::new(PoolConfig {
+            buffers: 64,
+            ..PoolConfig::default()
+        });
+        let pool = pool.unwrap();
+        let port = Port::new("slow", Box::new(slow.clone()));
+        let port = port.configure(PortConfig {
+            rx_queues: 0,
+            ..PortConfig::new(pool.clone())
+        });
+        let tx = port.unwrap().start().unwrap().tx.pop().unwrap();
+        let cache = pool.cache(16).unwrap();
+        let mut link = PortLink::new(&config, tx, None, cache, false).unwrap();
+        for _ in 0..3 * RETRY {
+            assert_eq!(link.flush(), 0);
+        }
+        assert_eq!(slow.0.load(Ordering::Relaxed), 3);
     }
 }
