@@ -26,6 +26,9 @@ fn bad_usage_ends_with_2() {
         value.contains("`slow` is no valid pace: fast or recorded"),
         "{value}"
     );
+    // A mistake is told before what is to be repaired.
+    let second = refused(&["--port", "pcap:rx=/nowhere", "--port", "null:size=x"], 2);
+    assert!(second.contains("`x` is no valid size"), "{second}");
     assert!(refused(&["--port", ""], 2).contains("names no driver"));
     for duration in ["-1", "x", "nan", "1e300"] {
         let text = refused(&["--port", "null", &format!("--duration={duration}")], 2);
