@@ -161,7 +161,7 @@ impl From<Percentiles> for Quantiles {
 #[derive(Debug, Default, Serialize)]
 pub struct DeadlineReport {
     pub budget_ns: u64,
-    /// Times that the budget was missed: late decisions one after another are one miss.
+    /// Times that the budget was missed: late decisions within one budget are one miss.
     pub missed: u64,
     /// Decisions that departed after their budget.
     pub late_decisions: u64,

@@ -18,6 +18,9 @@ use crate::stream::FrameStream;
 
 /// How long the loop waits, after the last frame, for another decision: 500 ms.
 const GRACE: Ns = Ns(500_000_000);
+/// How far the loop may be behind its own time before that time is stopped for it: boards never
+/// stand still, so what this core has lost is not made up for by a burst that no board would send.
+const MAX_BEHIND: Ns = Ns(500_000);
 /// Frames that are sent before the loop looks at what has come back.
 const MAX_SENT: usize = 64;
 /// What is going on in a running loop, for whoever shows it.
@@ -163,14 +166,19 @@ impl<L: Link, C: Clock> EmulatorLoop<L, C> {
         // A few frames of each board are made ahead, in the time when none is due.
         let period = u64::from(self.config.events_per_frame) * self.config.spacing() * SLOT_NS;
         let ahead = Ns(4 * period);
+        let patience = Ns(period).max(MAX_BEHIND);
+        let mut held_up = Ns(0);
         let start = self.clock.now();
         self.last_sent = start;
         while !self.stop.is_set() && !self.stream.is_finished() {
-            let elapsed = if paced {
-                self.clock.to_ns(self.clock.now().since(start))
-            } else {
-                Ns(u64::MAX)
-            };
+            let mut elapsed = Ns(u64::MAX);
+            if paced {
+                elapsed = self.clock.to_ns(self.clock.now().since(start)) - held_up;
+                let due = self.stream.peek().map_or(elapsed, |frame| frame.due);
+                let lost = elapsed - due - patience;
+                held_up = held_up + lost;
+                elapsed = elapsed - lost;
+            }
             self.send(elapsed);
             self.receive();
             // Nothing is made while frames that are due have to wait: memory stays bounded.

@@ -29,8 +29,8 @@ pub struct AnswerCounts {
     pub unresolved: Count,
     /// Decisions that departed (or were made, if nobody is to be told) after their budget.
     pub late: Count,
-    /// Times that the budget was missed: late decisions one after another are one miss, as a core
-    /// that is held up once makes many of them.
+    /// Times that the budget was missed: late decisions within one budget of each other are one
+    /// miss, as a core that is held up once makes many of them.
     pub missed: Count,
 }
 
@@ -60,8 +60,8 @@ pub struct Answer {
     budget_cycles: u64,
     patience_cycles: u64,
     total: LatencyHistogram,
-    /// The last decision that departed was late.
-    was_late: bool,
+    /// When the last late decision departed.
+    last_late: Option<Tsc>,
     counts: Arc<AnswerCounts>,
     outbox: Burst<1>,
 }
@@ -86,7 +86,7 @@ impl Answer {
             budget_cycles: clock.to_cycles(budget),
             patience_cycles: clock.to_cycles(PATIENCE),
             total: LatencyHistogram::new(),
-            was_late: false,
+            last_late: None,
             counts: Arc::default(),
             outbox: Burst::new(),
         }
@@ -198,10 +198,14 @@ impl Answer {
             for &arrival in self.arrivals.iter() {
                 let cycles = now.since(arrival);
                 self.total.record(self.clock.to_ns(cycles).0);
-                let late = cycles > self.budget_cycles;
-                self.counts.late.add(u64::from(late));
-                self.counts.missed.add(u64::from(late && !self.was_late));
-                self.was_late = late;
+                if cycles > self.budget_cycles {
+                    self.counts.late.add(1);
+                    let apart = |last| now.since(last) > self.budget_cycles;
+                    self.counts
+                        .missed
+                        .add(u64::from(self.last_late.is_none_or(apart)));
+                    self.last_late = Some(now);
+                }
             }
         }
         self.arrivals.clear();
