@@ -91,11 +91,13 @@ pub struct DecisionReport {
 /// use pollux_emulator::link::PortLink;
 /// use pollux_emulator::run::EmulatorLoop;
 /// use pollux_pmd::lcore::{self, StopFlag};
-/// # fn queues() -> (pollux_pmd::TxQueue, pollux_pmd::RxQueue) { unimplemented!() }
+/// # use pollux_pmd::{PortConfig, Registry, StartedPort};
 /// # let pool = pollux_pmd::mempool::Mempool::new(Default::default())?;
+/// # let port = Registry::builtin().open("loopback")?.configure(PortConfig::new(pool.clone()))?;
+/// # let StartedPort { mut rx, mut tx, .. } = port.start()?;
+/// # let (rx, tx) = (rx.remove(0), tx.remove(0));
 ///
 /// let config = EmulatorConfig::default();
-/// let (tx, rx) = queues();
 /// let link = PortLink::new(&config, tx, Some(rx), pool.cache(256)?, false)?;
 /// let clock = pollux_pmd::TscClock::get();
 /// let mut emulator = EmulatorLoop::new(&config, link, clock, StopFlag::new())?;

@@ -4,11 +4,13 @@ use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
 use pollux_mempool::time::{Ns, WireTime};
-use pollux_mempool::{Burst, Mbuf, MbufFlags, PoolCache};
+use pollux_mempool::{Burst, Mbuf, PoolCache};
 use pollux_pipelines::formats::hits::MAX_FRAME;
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::ledger::SentView;
-use pollux_pmd::net::{ArpTable, ParseOptions, Parsed, Responder, UDP_HEADERS, UdpTemplate, parse};
+use pollux_pmd::net::{
+    ArpTable, ParseOptions, Parsed, Responder, UDP_HEADERS, UdpTemplate, classify,
+};
 use pollux_pmd::{Cause, Clock, Ledger, RxQueue, Tally, TxQueue};
 
 use super::{Link, SentCounts};
@@ -213,12 +215,7 @@ impl PortLink {
 
     /// Takes one received frame; what became of it.
     fn receive(&mut self, mbuf: &Mbuf, check: &mut DecisionCheck) -> Result<(), Cause> {
-        let trusted = mbuf.flags().contains(MbufFlags::CHECKSUM_TRUSTED);
-        let options = ParseOptions {
-            udp_checksum: !trusted,
-            ..self.options
-        };
-        match parse(mbuf.data(), mbuf.total_len(), &options)? {
+        match classify(mbuf, &self.options)? {
             Parsed::Udp(udp) if udp.dst_port == self.decision_port => check
                 .packet(udp.payload(mbuf.data()))
                 .map_err(|_| Cause::Malformed),
