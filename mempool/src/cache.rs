@@ -167,7 +167,9 @@ impl PoolCache {
         if mbuf.is_plain(self.pool_ptr) {
             let raw = mbuf.into_raw();
             // SAFETY: the handle just given up was the only way to this buffer of our pool.
-            unsafe { self.reset_and_put(&[raw]) };
+            unsafe { raw.reset(&self.fresh) };
+            // SAFETY: as above; it is reset.
+            unsafe { self.put(&[raw]) };
         } else {
             self.free_odd(mbuf);
         }
@@ -178,10 +180,11 @@ impl PoolCache {
     pub fn free_burst<const N: usize>(&mut self, burst: &mut Burst<N>) {
         // A full burst is the common case, and its length is a constant.
         if let Some(raws) = burst.all_raw()
-            && self.are_plain(raws)
+            // SAFETY: the burst owns the buffers, which are given up next or freed one by one.
+            && unsafe { self.reset(raws) }
         {
-            // SAFETY: plain buffers of our pool that the burst owns, and gives up below.
-            unsafe { self.reset_and_put(raws) };
+            // SAFETY: reset buffers of our pool that the burst owns, and gives up below.
+            unsafe { self.put(raws) };
             // SAFETY: all of them are in the stock now.
             unsafe { burst.assume_empty() };
             return;
@@ -194,33 +197,41 @@ impl PoolCache {
     pub fn free_front(&mut self, burst: &mut BurstMut<'_>, n: usize) {
         let n = n.min(burst.len());
         let raws = &burst.raw()[..n];
-        if !self.are_plain(raws) {
+        // SAFETY: the burst owns the buffers, which are given up next or freed one by one.
+        if !unsafe { self.reset(raws) } {
             return burst.take_front(n, |mbuf| self.free(mbuf));
         }
-        // SAFETY: plain buffers of our pool that the burst owns, and gives up below.
-        unsafe { self.reset_and_put(raws) };
+        // SAFETY: reset buffers of our pool that the burst owns, and gives up below.
+        unsafe { self.put(raws) };
         // SAFETY: n <= burst.len(), and those are in the stock now.
         unsafe { burst.forget_front(n) };
     }
 
-    /// Whether all are single segments of this pool. Looks at all of them, whatever it finds: a
-    /// branch for each would cost more than the look.
-    #[inline(always)]
-    fn are_plain(&self, raws: &[RawMbuf]) -> bool {
-        let pool = self.pool_ptr;
-        // SAFETY: the caller owns the buffers, so their headers can be read.
-        raws.iter()
-            .fold(true, |plain, raw| plain & unsafe { raw.is_plain(pool) })
-    }
-
+    /// Resets buffers that are to be freed, and says whether all are single segments of this pool.
+    /// Those that are not are reset again by whoever takes them apart.
+    ///
+    /// One pass, without a branch for each: 32 buffers that are looked at first and reset then
+    /// are more pointers than there are registers.
+    ///
     /// # Safety
-    /// `raws` are single segments of this pool whose ownership the caller gives up here.
+    /// The caller owns the buffers, and does nothing with them but to free them.
     #[inline(always)]
-    unsafe fn reset_and_put(&mut self, raws: &[RawMbuf]) {
+    unsafe fn reset(&self, raws: &[RawMbuf]) -> bool {
+        let pool = self.pool_ptr;
+        let mut odd = 0;
         for raw in raws {
+            // SAFETY: the caller owns the buffer, so its header can be read.
+            odd |= unsafe { raw.oddity(pool) };
             // SAFETY: the caller is the only one who may reach the buffer.
             unsafe { raw.reset(&self.fresh) };
         }
+        odd == 0
+    }
+
+    /// # Safety
+    /// `raws` are reset single segments of this pool whose ownership the caller gives up here.
+    #[inline(always)]
+    unsafe fn put(&mut self, raws: &[RawMbuf]) {
         let pool = self.pool_ptr;
         // SAFETY: what the stock flushes are unreturned, reset buffers of this pool.
         self.stock

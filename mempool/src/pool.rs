@@ -1,4 +1,7 @@
-//! A pool: equal buffers in one region of memory, and the depot that holds the free ones.
+//! A pool: equal buffers in one region of memory, their headers in another, and the depot that
+//! holds the free ones.
+
+mod config;
 
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
@@ -8,105 +11,34 @@ use std::sync::Arc;
 use crate::burst::Burst;
 use crate::cache::PoolCache;
 use crate::depot::Depot;
-use crate::mbuf::{Extent, HEADER, Header, MAX_SEGMENTS, Mbuf, RawMbuf};
-use crate::region::{Lock, MemoryRegion, PageSize, RegionError};
-use crate::ring::RingError;
+use crate::mbuf::{Extent, Header, MAX_SEGMENTS, Mbuf, Place, RawMbuf};
+use crate::region::MemoryRegion;
 use crate::time::{Tsc, WireTime};
 
-/// Most buffers that a pool may have.
-pub const MAX_BUFFERS: usize = 1 << 26;
-
-/// Largest headroom and data room together, in bytes.
-pub const MAX_ROOM: usize = 1 << 20;
-
-/// What a pool is made of.
-#[derive(Clone, Copy, Debug)]
-pub struct PoolConfig {
-    /// Number of buffers, 1 to 67 108 864.
-    pub buffers: usize,
-    /// Bytes of data in each buffer behind the headroom; a longer frame becomes a chain. At least
-    /// 64; the default, 2048, holds any standard Ethernet frame.
-    pub data_room: usize,
-    /// Bytes in front of the data of a fresh buffer, for headers that are added later.
-    pub headroom: usize,
-    /// Page size of the memory.
-    pub pages: PageSize,
-    /// NUMA node of the memory; `None`: where the kernel puts it.
-    pub numa_node: Option<u32>,
-    /// Whether the memory must be locked.
-    pub lock: Lock,
-}
-
-impl Default for PoolConfig {
-    fn default() -> Self {
-        Self {
-            buffers: 8192,
-            data_room: 2048,
-            headroom: 128,
-            pages: PageSize::Auto,
-            numa_node: None,
-            lock: Lock::Try,
-        }
-    }
-}
-
-/// Why a pool or a cache could not be made.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PoolError {
-    /// The number of buffers is zero or too large.
-    #[error("a pool of {0} buffers: it must have 1 to {MAX_BUFFERS}")]
-    Buffers(usize),
-    /// The room of a buffer is too small or too large.
-    #[error(
-        "buffers of {data_room} B data room and {headroom} B headroom: the data room must be at \
-         least 64 B, the headroom at most 4096 B, both together at most {MAX_ROOM} B"
-    )]
-    Room {
-        /// The data room asked for, in bytes.
-        data_room: usize,
-        /// The headroom asked for, in bytes.
-        headroom: usize,
-    },
-    /// The region does not hold the buffers.
-    #[error("{buffers} buffers of {stride} B need {} B, the region has {region}", buffers.saturating_mul(*stride))]
-    RegionTooSmall {
-        /// Buffers asked for.
-        buffers: usize,
-        /// Bytes from one buffer to the next.
-        stride: usize,
-        /// Bytes in the region.
-        region: usize,
-    },
-    /// The cache is zero or larger than the pool.
-    #[error(
-        "a cache of {cache} buffers for a pool of {pool}: it must have 2 to {} and no more than the pool",
-        crate::stock::MAX_STOCK
-    )]
-    Cache {
-        /// Buffers that the cache should hold.
-        cache: usize,
-        /// Buffers in the pool.
-        pool: usize,
-    },
-    /// The memory could not be had.
-    #[error(transparent)]
-    Region(#[from] RegionError),
-    /// The depot could not be made.
-    #[error(transparent)]
-    Ring(#[from] RingError),
-}
+pub use config::{MAX_BUFFERS, MAX_ROOM, PoolConfig, PoolError};
+use config::{headers, stride};
 
 /// Identity of a pool, for comparison only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PoolId(usize);
 
+impl PoolId {
+    #[inline]
+    pub(crate) fn of(pool: NonNull<PoolInner>) -> Self {
+        Self(pool.addr().get())
+    }
+}
+
 /// The pool itself: lives until all handles are dropped and all buffers are back.
 pub(crate) struct PoolInner {
     depot: Depot<RawMbuf>,
-    region: Arc<MemoryRegion>,
-    buffers: usize,
+    /// Where the rooms begin in `region`: its first byte.
+    rooms: NonNull<u8>,
     stride: usize,
+    buffers: usize,
+    region: Arc<MemoryRegion>,
+    /// One header for each buffer, in memory that nobody else is told of.
+    headers: MemoryRegion,
     data_room: u32,
     /// What the header of a free buffer holds.
     fresh: Extent,
@@ -117,6 +49,25 @@ impl PoolInner {
     #[inline]
     pub(crate) fn fresh(&self) -> &Extent {
         &self.fresh
+    }
+
+    /// Bytes of a buffer's room, and from one to the next.
+    #[inline]
+    pub(crate) fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// The byte at this offset of the region.
+    #[inline]
+    pub(crate) fn at(&self, offset: usize) -> *mut u8 {
+        self.rooms.as_ptr().wrapping_add(offset)
+    }
+
+    /// Number of the buffer with this header.
+    #[inline]
+    pub(crate) fn index(&self, header: &Header) -> u32 {
+        let first = self.headers.as_ptr().addr().get();
+        ((core::ptr::from_ref(header).addr() - first) / size_of::<Header>()) as u32
     }
 
     /// Returns buffers to the depot, and frees the pool if they were the last ones of a pool
@@ -175,9 +126,6 @@ impl Mempool {
     /// A size out of its limits, or memory that cannot be had; the message names the limit.
     pub fn new(config: PoolConfig) -> Result<Self, PoolError> {
         let stride = stride(&config)?;
-        if config.buffers == 0 || config.buffers > MAX_BUFFERS {
-            return Err(PoolError::Buffers(config.buffers));
-        }
         let region = MemoryRegion::builder(config.buffers * stride)
             .pages(config.pages)
             .numa_node(config.numa_node)
@@ -187,16 +135,14 @@ impl Mempool {
     }
 
     /// Makes a pool at the start of a region that the caller has mapped (and perhaps registered
-    /// with a device). The page size, NUMA node and lock in `config` are not used.
+    /// with a device). Only the headers, which never lie in it, follow the page size, NUMA node
+    /// and lock in `config`.
     ///
     /// # Errors
-    /// A size out of its limits, or a region that is too small.
+    /// A size out of its limits, a region that is too small, or no memory for the headers.
     pub fn in_region(region: MemoryRegion, config: &PoolConfig) -> Result<Self, PoolError> {
         let stride = stride(config)?;
         let buffers = config.buffers;
-        if buffers == 0 || buffers > MAX_BUFFERS {
-            return Err(PoolError::Buffers(buffers));
-        }
         if buffers * stride > region.len() {
             return Err(PoolError::RegionTooSmall {
                 buffers,
@@ -204,21 +150,23 @@ impl Mempool {
                 region: region.len(),
             });
         }
-        let base = region.as_ptr();
+        let headers = headers(config, &region)?;
+        let first = headers.as_ptr().cast::<Header>();
         let inner = PoolInner {
             depot: Depot::new(buffers)?,
-            region: Arc::new(region),
-            buffers,
+            rooms: region.as_ptr(),
             stride,
+            buffers,
+            region: Arc::new(region),
+            headers,
             data_room: config.data_room as u32,
             fresh: Extent::fresh(config.headroom as u16),
         };
         let pool = NonNull::from(Box::leak(Box::new(inner)));
         let handle = Handle(pool);
-        let room = (stride - HEADER) as u32;
-        for i in 0..buffers {
-            // SAFETY: i * stride + stride <= region.len(), and the region is page aligned.
-            let raw = RawMbuf(unsafe { base.add(i * stride) }.cast::<Header>());
+        for index in 0..buffers {
+            // SAFETY: `headers` has room for one header for each buffer, and is page aligned.
+            let raw = RawMbuf(unsafe { first.add(index) });
             let header = Header {
                 pool,
                 next: None,
@@ -229,11 +177,11 @@ impl Mempool {
                 wire: WireTime(0),
                 arrival: Tsc(0),
                 owners: AtomicU32::new(1),
-                room,
+                place: Place::of(index * stride),
             };
-            // SAFETY: this element is inside the region, and nobody knows of it yet.
+            // SAFETY: inside the headers' memory, and nobody knows of it yet.
             unsafe { raw.0.write(header) };
-            // SAFETY: each element enters circulation here, once.
+            // SAFETY: each buffer enters circulation here, once.
             unsafe { PoolInner::give_back(pool, &[raw]) };
         }
         Ok(Self(Arc::new(handle)))
@@ -323,13 +271,25 @@ impl Mempool {
         self.data_room() * self.buffers().min(usize::from(MAX_SEGMENTS))
     }
 
-    /// Bytes from one buffer to the next.
+    /// Bytes from one buffer's room (headroom, data and tailroom) to the next one's in the region:
+    /// `headroom + data_room`, rounded up to 64.
     #[must_use]
     pub fn stride(&self) -> usize {
         self.inner().stride
     }
 
-    /// The memory that the buffers lie in, to be made known to a device.
+    /// Number of the buffer in whose room the byte at `offset` of the region lies; `None` behind
+    /// the last room. With [`Mbuf::index`] it tells a driver which of its posted buffers a device
+    /// speaks of.
+    #[must_use]
+    #[inline]
+    pub fn index_at(&self, offset: usize) -> Option<u32> {
+        let index = offset / self.stride();
+        (index < self.buffers()).then_some(index as u32)
+    }
+
+    /// The memory that the buffers' rooms lie in, to be made known to a device: bytes of frames
+    /// and nothing else. The room of buffer `i` begins at `i * stride`.
     #[must_use]
     pub fn region(&self) -> &Arc<MemoryRegion> {
         &self.inner().region
@@ -338,7 +298,7 @@ impl Mempool {
     /// Identity of the pool.
     #[must_use]
     pub fn id(&self) -> PoolId {
-        PoolId(self.inner_ptr().as_ptr() as usize)
+        PoolId::of(self.inner_ptr())
     }
 }
 
@@ -350,21 +310,4 @@ impl core::fmt::Debug for Mempool {
             .field("data_room", &self.data_room())
             .finish_non_exhaustive()
     }
-}
-
-/// Bytes from one buffer to the next: an odd number of cache lines, so that the headers of
-/// consecutive buffers spread over all cache sets and memory channels.
-fn stride(config: &PoolConfig) -> Result<usize, PoolError> {
-    let &PoolConfig {
-        data_room,
-        headroom,
-        ..
-    } = config;
-    if data_room < 64 || headroom > 4096 || data_room.saturating_add(headroom) > MAX_ROOM {
-        return Err(PoolError::Room {
-            data_room,
-            headroom,
-        });
-    }
-    Ok(((HEADER + headroom + data_room).div_ceil(64) | 1) * 64)
 }

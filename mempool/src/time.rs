@@ -1,6 +1,7 @@
 //! Points in time, each with its unit and epoch in the type.
 
 use core::ops::{Add, Sub};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A point on the clock of the poll loops, in cycles of that clock (the time stamp counter on
 /// hardware, simulated cycles in a simulation). The epoch is arbitrary: only differences mean
@@ -31,6 +32,13 @@ pub struct WireTime(pub u64);
 pub struct Ns(pub u64);
 
 impl WireTime {
+    /// The system's clock now; zero if it stands before 1970.
+    #[must_use]
+    pub fn now() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        Self(u64::try_from(since.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX))
+    }
+
     /// The time from `earlier` to `self`; zero if `earlier` is later.
     #[must_use]
     #[inline]

@@ -69,6 +69,45 @@ fn a_freed_buffer_is_as_new() {
 }
 
 #[test]
+fn a_burst_of_all_kinds_goes_where_each_buffer_belongs() {
+    let mine = pool(16, 64);
+    let config = PoolConfig {
+        buffers: 16,
+        data_room: 64,
+        headroom: 32,
+        ..PoolConfig::default()
+    };
+    let other = Mempool::new(config).unwrap();
+    let (mut cache, mut strangers) = (mine.cache(8).unwrap(), other.cache(8).unwrap());
+    for odd in 0..4 {
+        let mut burst = Burst::<4>::new();
+        cache.alloc_burst(&mut burst, 3);
+        for mbuf in burst.iter_mut() {
+            let _ = mbuf.append(9).unwrap();
+        }
+        let last = match odd {
+            0 => cache.alloc(),
+            1 => strangers.alloc_from(b"of another pool"),
+            2 => cache.alloc_from(&[7; 200]),
+            _ => strangers.alloc_from(&[7; 200]),
+        };
+        burst.push(last.unwrap()).unwrap();
+        burst.swap(0, odd);
+        cache.free_burst(&mut burst);
+        assert!(burst.is_empty());
+    }
+    drop((cache, strangers));
+    for (pool, headroom) in [(mine, 128), (other, 32)] {
+        let mut all = Burst::<16>::new();
+        assert_eq!(pool.alloc_burst(&mut all, 16), 16);
+        for mbuf in all.iter() {
+            assert_eq!((mbuf.len(), mbuf.total_len()), (0, 0));
+            assert_eq!((mbuf.headroom(), mbuf.segment_count()), (headroom, 1));
+        }
+    }
+}
+
+#[test]
 fn chains_read_as_one_frame() {
     let pool = pool(64, 64);
     let mut cache = pool.cache(8).unwrap();

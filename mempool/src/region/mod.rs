@@ -16,7 +16,7 @@ pub use error::RegionError;
 pub(crate) use sys::available_memory;
 
 /// Size of a normal page, and of a guard.
-const BASE_PAGE: usize = 4096;
+pub(crate) const BASE_PAGE: usize = 4096;
 
 /// The size of the pages that a region is made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -321,8 +321,9 @@ impl MemoryRegion {
     /// # Safety
     /// Through the descriptor any byte can be written, by a second mapping or by write(2), and no
     /// borrow of ours shows it. Nobody who gets it may write to what this process owns at that
-    /// time: the data of a buffer that was not given away, and the header of any buffer, ever. A
-    /// peer that cannot be trusted with this gets a region without a pool in it.
+    /// time: the data of a buffer that was not given away. A peer that breaks this promise changes
+    /// bytes under the eyes of who parses them; it reaches no header, length or link, which are
+    /// never in the region of a pool. What it must not even be able to change is copied first.
     #[must_use]
     pub unsafe fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()

@@ -267,11 +267,18 @@ impl<T: Copy + Send> Mpmc<T> {
         let Some(claim) = self.consumers.claim(&self.producers, 0, least, out.len()) else {
             return 0;
         };
+        let late = mutated("mpmc-pop-order");
+        if late {
+            self.consumers.wait_turn(&claim);
+            self.consumers.publish(&claim);
+        }
         // SAFETY: the claim gives this thread alone these slots, and the producers' published
         // tail says that they are written.
         unsafe { self.slots.read(claim.start, &mut out[..claim.len]) };
-        self.consumers.wait_turn(&claim);
-        self.consumers.publish(&claim);
+        if !late {
+            self.consumers.wait_turn(&claim);
+            self.consumers.publish(&claim);
+        }
         claim.len
     }
 }
