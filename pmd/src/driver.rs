@@ -1,11 +1,19 @@
 //! What a driver implements. One folder per driver under `drivers/`.
 
+mod description;
+pub mod filter;
+
+use std::borrow::Cow;
+use std::fmt;
+
 use pollux_mempool::time::Tsc;
 use pollux_mempool::{BurstMut, Mbuf, PoolCache};
 
 use crate::ledger::{Sent, Tally};
 use crate::net::MacAddr;
 use crate::port::{PortConfig, PortError, RxState};
+
+pub use self::description::{Description, Feature, SpecOption, Support, Target};
 
 /// What a device offers.
 #[derive(Clone, Debug)]
@@ -17,7 +25,10 @@ pub struct Capabilities {
     pub max_tx_queues: u16,
     /// Address of the port, if it has one.
     pub mac: Option<MacAddr>,
-    /// Largest frame that the link carries, in bytes without the frame check sequence.
+    /// Largest frame that the link carries, in bytes without the frame check sequence. A received
+    /// frame that is longer than a buffer is a chain of buffers, up to
+    /// [`Mempool::longest_frame`](pollux_mempool::Mempool::longest_frame), and
+    /// [`Cause::Oversize`](crate::Cause::Oversize) beyond; chains can be sent likewise.
     pub max_frame: usize,
     /// Frames carry a stamp of the world outside.
     pub wire_time: bool,
@@ -26,6 +37,51 @@ pub struct Capabilities {
     /// The driver enters the kernel to receive or to send.
     pub kernel_backed: bool,
 }
+
+/// A speed in 10^6 bit/s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Megabits(pub u32);
+
+impl fmt::Display for Megabits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            n if n >= 1000 => write!(f, "{} Gb/s", f64::from(n) / 1000.0),
+            n => write!(f, "{n} Mb/s"),
+        }
+    }
+}
+
+/// The link of a port, as its device sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Whether frames can pass.
+    pub up: bool,
+    /// How fast, where it is known.
+    pub speed: Option<Megabits>,
+    /// How often it has gone up or down, as far as the device counts: two looks at a link that
+    /// differ in this alone tell of a change that was over before the second.
+    pub changes: u64,
+}
+
+impl Link {
+    /// A link that is always up.
+    pub const UP: Self = Self {
+        up: true,
+        speed: None,
+        changes: 0,
+    };
+}
+
+/// In a few words: `up, 25 Gb/s`.
+impl fmt::Display for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.up { "up" } else { "down" })?;
+        self.speed.map_or(Ok(()), |speed| write!(f, ", {speed}"))
+    }
+}
+
+/// Counters by name, in the device's order.
+pub type Statistics = Vec<(Cow<'static, str>, u64)>;
 
 /// The queues of a started device, in order.
 pub struct Queues {
@@ -62,9 +118,16 @@ pub trait Driver: Send {
         Ok(())
     }
 
-    /// Whether the link is up.
-    fn link_is_up(&self) -> bool {
-        true
+    /// The link now. May enter the kernel: for housekeeping.
+    fn link(&self) -> Link {
+        Link::UP
+    }
+
+    /// What the device, or the kernel, counts by itself, since when it says; to be compared with
+    /// the ledger and with the counters of a peer. May enter the kernel: for housekeeping. Empty
+    /// where nobody counts, or nobody can be asked any more.
+    fn statistics(&self) -> Statistics {
+        Statistics::new()
     }
 }
 

@@ -1,14 +1,47 @@
-//! Latency histograms that a poll loop can write.
+//! Latency histograms that a poll loop writes and anybody reads.
+//!
+//! The layout is that of HDR histograms (<http://hdrhistogram.org>): 128 steps in each power of
+//! two, so that a value is known to better than one per cent, whatever its size. It is our own
+//! because a live view reads it while the loop writes, which the hdrhistogram crate (the oracle of
+//! the tests) allows only through a channel.
 
-use hdrhistogram::Histogram;
+use std::sync::Arc;
 
-/// Longest latency that is told apart, in nanoseconds: one minute. Longer ones count as this.
-const LONGEST_NS: u64 = 60_000_000_000;
+use crate::count::Count;
+
+/// Longest latency that is told apart, in nanoseconds: some 69 seconds. Longer ones count as this.
+const LONGEST_NS: u64 = (1 << 36) - 1;
+
+/// Steps in each power of two, as a power of two.
+const STEP_BITS: u32 = 7;
+const STEPS: usize = 1 << STEP_BITS;
+
+/// Slots: the values up to twice the steps have one each.
+const SLOTS: usize = slot(LONGEST_NS) + 1;
+
+/// The slot of a value up to the longest one.
+#[inline(always)]
+const fn slot(ns: u64) -> usize {
+    let octave = (ns | STEPS as u64).ilog2() - STEP_BITS;
+    ((octave as usize) << STEP_BITS) + (ns >> octave) as usize
+}
+
+/// The largest value of a slot.
+const fn top(slot: usize) -> u64 {
+    let octave = (slot >> STEP_BITS).saturating_sub(1) as u32;
+    let step = (slot - ((octave as usize) << STEP_BITS)) as u64;
+    ((step + 1) << octave) - 1
+}
+
+struct Cells {
+    slots: [Count; SLOTS],
+    sum: Count,
+    max: Count,
+}
 
 /// A histogram of times in nanoseconds, exact to one per cent, with all its memory allocated when
-/// it is made.
-#[derive(Clone, Debug)]
-pub struct LatencyHistogram(Option<Histogram<u64>>);
+/// it is made; the only right to write it.
+pub struct LatencyHistogram(Arc<Cells>);
 
 /// What reports print of a histogram, in nanoseconds. All zero if nothing was recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,74 +66,148 @@ impl Default for LatencyHistogram {
     }
 }
 
+impl std::fmt::Debug for LatencyHistogram {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.view().percentiles().fmt(f)
+    }
+}
+
 impl LatencyHistogram {
     /// An empty histogram.
     #[must_use]
     pub fn new() -> Self {
-        // The bounds are constants that the constructor accepts, so there always is one.
-        Self(Histogram::new_with_bounds(1, LONGEST_NS, 2).ok())
+        Self(Arc::new(Cells {
+            slots: std::array::from_fn(|_| Count::default()),
+            sum: Count::default(),
+            max: Count::default(),
+        }))
     }
 
     /// Records a time in nanoseconds. Does not allocate.
     #[inline]
     pub fn record(&mut self, ns: u64) {
-        if let Some(histogram) = &mut self.0 {
-            histogram.saturating_record(ns);
+        let ns = ns.min(LONGEST_NS);
+        self.0.slots[slot(ns)].add(1);
+        self.0.sum.add(ns);
+        if ns > self.0.max.get() {
+            self.0.max.set(ns);
         }
     }
 
-    /// Adds the values of another histogram.
-    pub fn add(&mut self, other: &Self) {
-        if let (Some(mine), Some(other)) = (&mut self.0, &other.0) {
-            // Same bounds on both sides: the addition cannot fail.
-            let _ = mine.add(other);
-        }
+    /// A reader for this histogram.
+    #[must_use]
+    pub fn view(&self) -> LatencyView {
+        LatencyView(Arc::clone(&self.0))
     }
+}
 
-    /// How many values are above `ns`.
+/// Reads a histogram. While the writer runs, what is read may be from slightly different moments.
+#[derive(Clone)]
+pub struct LatencyView(Arc<Cells>);
+
+impl LatencyView {
+    /// How many values are above `ns`, counted by steps: those in the step of `ns` are not.
     #[must_use]
     pub fn count_above(&self, ns: u64) -> u64 {
-        self.0
-            .as_ref()
-            .map_or(0, |h| h.len() - h.count_between(0, ns))
+        let above = self.0.slots.iter().skip(slot(ns.min(LONGEST_NS)) + 1);
+        above.map(Count::get).sum()
+    }
+
+    /// The sum of all values in nanoseconds.
+    #[must_use]
+    pub fn sum(&self) -> u64 {
+        self.0.sum.get()
+    }
+
+    /// How many values there are up to each power of two of nanoseconds less one, from 2^7 on,
+    /// without those below the power before: what a coarser histogram is made of.
+    pub fn octaves(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.0.slots.chunks(STEPS).enumerate().map(|(k, slots)| {
+            (
+                top((k + 1) * STEPS - 1),
+                slots.iter().map(Count::get).sum::<u64>(),
+            )
+        })
     }
 
     /// What reports print.
     #[must_use]
     pub fn percentiles(&self) -> Percentiles {
-        let Some(histogram) = self.0.as_ref().filter(|h| !h.is_empty()) else {
-            return Percentiles::default();
+        let counts = self.0.slots.each_ref().map(Count::get);
+        let count = counts.iter().sum();
+        let max = self.0.max.get();
+        // The value that this many per 10 000 of all do not exceed.
+        let at = |per_10_000: u64| {
+            let rank = (u128::from(count) * u128::from(per_10_000)).div_ceil(10_000) as u64;
+            let mut seen = 0;
+            let slot = counts.iter().position(|n| {
+                seen += n;
+                seen >= rank.max(1)
+            });
+            slot.map_or(0, |slot| top(slot).min(max))
         };
-        let at = |quantile| histogram.value_at_quantile(quantile).min(histogram.max());
         Percentiles {
-            count: histogram.len(),
-            p50: at(0.5),
-            p99: at(0.99),
-            p999: at(0.999),
-            p9999: at(0.9999),
-            max: histogram.max(),
+            count,
+            p50: at(5000),
+            p99: at(9900),
+            p999: at(9990),
+            p9999: at(9999),
+            max,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+    use hdrhistogram::Histogram;
+    use proptest::prelude::*;
 
     #[test]
-    fn percentiles_of_a_ramp() {
+    fn every_value_is_in_one_slot_and_slots_are_narrow() {
+        for slot_number in 1..SLOTS {
+            let (below, top) = (top(slot_number - 1), top(slot_number));
+            assert_eq!((slot(below + 1), slot(top)), (slot_number, slot_number));
+            assert!((top - below - 1) * 100 <= top, "{below}..={top}");
+        }
+        assert_eq!((slot(0), top(SLOTS - 1)), (0, LONGEST_NS));
+    }
+
+    #[test]
+    fn what_is_longer_than_the_longest_counts_as_it() {
         let mut histogram = LatencyHistogram::new();
-        assert_eq!(histogram.percentiles(), Percentiles::default());
-        (1..=100_000).for_each(|ns| histogram.record(ns));
+        let view = histogram.view();
+        assert_eq!(view.percentiles(), Percentiles::default());
         histogram.record(u64::MAX);
-        let p = histogram.percentiles();
-        let near = |value: u64, truth: u64| value.abs_diff(truth) * 100 <= truth;
-        assert!(
-            near(p.p50, 50_000) && near(p.p99, 99_000) && near(p.p9999, 99_990),
-            "{p:?}"
-        );
-        assert_eq!(p.count, 100_001);
-        assert!(p.max >= LONGEST_NS);
-        assert_eq!(histogram.count_above(2 * 100_000), 1);
+        histogram.record(5);
+        assert_eq!(view.percentiles().max, LONGEST_NS);
+        assert_eq!(view.percentiles().p50, 5);
+        assert_eq!((view.count_above(5), view.count_above(u64::MAX)), (1, 0));
+        assert_eq!(view.octaves().map(|(_, n)| n).sum::<u64>(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn percentiles_are_those_of_an_hdr_histogram(
+            values in proptest::collection::vec(
+                (0u32..36, any::<u64>()).prop_map(|(bits, v)| v & ((1 << bits) - 1)), 1..400)
+        ) {
+            let (mut ours, mut theirs) = (
+                LatencyHistogram::new(),
+                Histogram::<u64>::new_with_bounds(1, LONGEST_NS, 2).unwrap(),
+            );
+            for &value in &values {
+                ours.record(value);
+                theirs.record(value).unwrap();
+            }
+            let p = ours.view().percentiles();
+            prop_assert_eq!((p.count, p.max), (values.len() as u64, *values.iter().max().unwrap()));
+            for (ours, quantile) in [(p.p50, 0.5), (p.p99, 0.99), (p.p999, 0.999), (p.p9999, 0.9999)] {
+                let theirs = theirs.value_at_quantile(quantile);
+                prop_assert!(ours.abs_diff(theirs) * 100 <= theirs, "{} {}", ours, theirs);
+            }
+            prop_assert_eq!(ours.view().sum(), values.iter().sum::<u64>());
+        }
     }
 }

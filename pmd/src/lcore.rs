@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use pollux_mempool::time::Tsc;
 
 use crate::clock::{Clock, TscClock};
-use crate::histogram::LatencyHistogram;
+use crate::histogram::{LatencyHistogram, LatencyView};
 
 /// Tells poll loops to come to their end. Clones share the flag.
 #[derive(Clone, Debug, Default)]
@@ -264,8 +264,8 @@ impl JitterMeter {
 
     /// The gaps so far, in nanoseconds.
     #[must_use]
-    pub fn gaps(&self) -> &LatencyHistogram {
-        &self.gaps
+    pub fn gaps(&self) -> LatencyView {
+        self.gaps.view()
     }
 }
 

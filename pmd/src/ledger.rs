@@ -57,6 +57,8 @@ causes! {
     Late "late" "came when its events had been closed",
     Duplicate "duplicate" "a sequence number that had already come",
     DeviceError "device-error" "the device reported or made an error",
+    TxFull "tx-full" "the transmit queue had no room, and was waited for long enough",
+    Impaired "impaired" "lost on purpose",
     Aborted "aborted" "still queued when the run was stopped",
 }
 

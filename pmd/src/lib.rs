@@ -49,7 +49,7 @@ pub mod stream;
 pub use clock::{Clock, ManualClock, TscClock};
 pub use count::Count;
 pub use driver::Capabilities;
-pub use histogram::{LatencyHistogram, Percentiles};
+pub use histogram::{LatencyHistogram, LatencyView, Percentiles};
 pub use ledger::{Balance, Cause, Ledger, Tally, TallyView};
 pub use port::{
     Configured, Port, PortConfig, PortError, Probed, RxQueue, RxState, Started, StartedPort,

@@ -17,6 +17,31 @@
 //! let _ = mbuf.data();
 //! ```
 //!
+//! ```
+//! # use pollux_pmd::mempool::{Burst, Mempool, PoolConfig};
+//! # use pollux_pmd::{PortConfig, Registry};
+//! # let pool = Mempool::new(PoolConfig::default()).unwrap();
+//! # let (mut cache, mut burst) = (pool.cache(32).unwrap(), Burst::<8>::new());
+//! # cache.alloc_burst(&mut burst, 1);
+//! # let port = Registry::builtin().open("null").unwrap();
+//! # let mut tx = port.configure(PortConfig::new(pool)).unwrap().start().unwrap().tx;
+//! let frame = &burst[0];
+//! let _ = frame.data();
+//! tx[0].tx(&mut cache, &mut burst);
+//! ```
+//! ```compile_fail,E0502
+//! # use pollux_pmd::mempool::{Burst, Mempool, PoolConfig};
+//! # use pollux_pmd::{PortConfig, Registry};
+//! # let pool = Mempool::new(PoolConfig::default()).unwrap();
+//! # let (mut cache, mut burst) = (pool.cache(32).unwrap(), Burst::<8>::new());
+//! # cache.alloc_burst(&mut burst, 1);
+//! # let port = Registry::builtin().open("null").unwrap();
+//! # let mut tx = port.configure(PortConfig::new(pool)).unwrap().start().unwrap().tx;
+//! let frame = &burst[0];
+//! tx[0].tx(&mut cache, &mut burst);
+//! let _ = frame.data();
+//! ```
+//!
 //! # A buffer has one owner
 //! ```
 //! # use pollux_pmd::mempool::{Mempool, PoolConfig};
@@ -154,6 +179,27 @@
 //! let mbuf = pool.alloc().unwrap();
 //! drop(region);
 //! let _ = mbuf.data();
+//! ```
+//! The same with a queue that receives into it:
+//! ```
+//! # use pollux_pmd::mempool::{MemoryRegion, Mempool, PoolConfig};
+//! # use pollux_pmd::{PortConfig, Registry};
+//! # let config = PoolConfig { buffers: 64, ..PoolConfig::default() };
+//! let region = MemoryRegion::builder(1 << 20).build().unwrap();
+//! let pool = Mempool::in_region(region, &config).unwrap();
+//! let port = Registry::builtin().open("null").unwrap();
+//! let rx = port.configure(PortConfig::new(pool)).unwrap().start().unwrap().rx;
+//! drop(rx);
+//! ```
+//! ```compile_fail,E0382
+//! # use pollux_pmd::mempool::{MemoryRegion, Mempool, PoolConfig};
+//! # use pollux_pmd::{PortConfig, Registry};
+//! # let config = PoolConfig { buffers: 64, ..PoolConfig::default() };
+//! let region = MemoryRegion::builder(1 << 20).build().unwrap();
+//! let pool = Mempool::in_region(region, &config).unwrap();
+//! let port = Registry::builtin().open("null").unwrap();
+//! let rx = port.configure(PortConfig::new(pool)).unwrap().start().unwrap().rx;
+//! drop(region);
 //! ```
 //! What a peer may do with its memory file is for the program to promise:
 //! ```

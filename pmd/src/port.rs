@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use pollux_mempool::{Burst, Mempool, PoolCache};
 
-use crate::driver::{Capabilities, Driver, Origin, RxDriver, TxDriver};
+use crate::driver::{Capabilities, Driver, Link, Origin, RxDriver, Statistics, TxDriver};
 use crate::ledger::{Sent, SentView, Tally, TallyView};
 use crate::spec::SpecError;
 
@@ -38,7 +38,7 @@ pub enum PortError {
         offered: String,
     },
     /// The system refused.
-    #[error("port {port}: {what}: {source}{}", in_brackets(.hint))]
+    #[error("port {port}: {what}: {error}{}", in_brackets(.hint))]
     System {
         /// The port.
         port: String,
@@ -46,8 +46,8 @@ pub enum PortError {
         what: String,
         /// What to do about it; may be empty.
         hint: String,
-        /// The system's word.
-        source: std::io::Error,
+        /// The system's word. It is in the message, so it is no `source` to be printed again.
+        error: std::io::Error,
     },
     /// The file or device holds something that cannot be used.
     #[error("port {port}: {what}")]
@@ -169,6 +169,20 @@ impl<S> Port<S> {
         self.driver.capabilities()
     }
 
+    /// The link now, as far as the device can tell. May enter the kernel, as may
+    /// [`statistics`](Self::statistics): both are for a housekeeping thread, which sees a change
+    /// when it looks again.
+    #[must_use]
+    pub fn link(&self) -> Link {
+        self.driver.link()
+    }
+
+    /// What the device, or the kernel, counts by itself, by name.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.driver.statistics()
+    }
+
     fn with_state<T>(self, state: T) -> Port<T> {
         Port {
             driver: self.driver,
@@ -275,12 +289,6 @@ impl Port<Configured> {
 }
 
 impl Port<Started> {
-    /// Whether the link is up, as far as the device can tell.
-    #[must_use]
-    pub fn link_is_up(&self) -> bool {
-        self.driver.link_is_up()
-    }
-
     /// Stops the device. Takes all the port's queues back; frames that are still in a receive
     /// queue are counted as [`Cause::Aborted`](crate::Cause::Aborted).
     ///
@@ -442,5 +450,28 @@ impl TxQueue {
     #[must_use]
     pub fn queue(&self) -> u16 {
         self.queue
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::*;
+
+    /// Programs print an error with all its sources behind it.
+    #[test]
+    fn the_system_s_word_is_told_once() {
+        let error = PortError::System {
+            port: "tap:x".into(),
+            what: "cannot".into(),
+            hint: "try again".into(),
+            error: std::io::ErrorKind::TimedOut.into(),
+        };
+        assert_eq!(
+            error.to_string(),
+            "port tap:x: cannot: timed out (try again)"
+        );
+        assert!(error.source().is_none());
     }
 }

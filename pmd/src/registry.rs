@@ -1,20 +1,15 @@
 //! Drivers by name.
 
-use crate::driver::Driver;
+use crate::driver::{Description, Driver};
 use crate::drivers;
 use crate::port::{Port, PortError, Probed};
-use crate::spec::{PortSpec, SpecError};
-
-/// Judges a spec by itself: opens, reads and asks for nothing.
-pub type Check = fn(&PortSpec) -> Result<(), SpecError>;
+use crate::spec::PortSpec;
 
 /// Opens the device that a spec names.
 pub type Open = Box<dyn Fn(&PortSpec) -> Result<Box<dyn Driver>, PortError> + Send + Sync>;
 
 struct Entry {
-    name: &'static str,
-    usage: &'static str,
-    check: Check,
+    description: Description,
     open: Open,
 }
 
@@ -35,44 +30,46 @@ impl Registry {
         registry
     }
 
-    /// Adds a driver. `usage` is one line for `--help`: the spec's form, then what it is. `check`
-    /// finds every mistake that a spec shows by itself, so that one is told before any device is
-    /// touched.
+    /// Adds a driver, or replaces the one of that name. `open` gets specs that have passed
+    /// [`Description::check`].
     pub fn register(
         &mut self,
-        name: &'static str,
-        usage: &'static str,
-        check: Check,
+        description: Description,
         open: impl Fn(&PortSpec) -> Result<Box<dyn Driver>, PortError> + Send + Sync + 'static,
     ) {
-        self.entries.retain(|entry| entry.name != name);
+        self.entries
+            .retain(|entry| entry.description.name != description.name);
         self.entries.push(Entry {
-            name,
-            usage,
-            check,
+            description,
             open: Box::new(open),
         });
     }
 
-    /// One line for each driver.
-    pub fn usage(&self) -> impl Iterator<Item = &'static str> {
-        self.entries.iter().map(|entry| entry.usage)
+    /// What the drivers are.
+    pub fn descriptions(&self) -> impl Iterator<Item = &Description> {
+        self.entries.iter().map(|entry| &entry.description)
     }
 
-    /// Reads a spec and finds its driver, without opening anything.
+    /// One line for each driver.
+    pub fn usage(&self) -> impl Iterator<Item = String> {
+        self.descriptions().map(Description::usage)
+    }
+
+    /// Reads a spec, finds its driver and has it checked, without opening anything.
     fn find(&self, spec: &str) -> Result<(PortSpec, &Entry), PortError> {
         let parsed: PortSpec = spec.parse()?;
         let Some(entry) = self
             .entries
             .iter()
-            .find(|entry| entry.name == parsed.driver())
+            .find(|entry| entry.description.name == parsed.driver())
         else {
-            let known: Vec<_> = self.entries.iter().map(|entry| entry.name).collect();
+            let known: Vec<_> = self.descriptions().map(|known| known.name).collect();
             return Err(PortError::UnknownDriver {
                 driver: parsed.driver().into(),
                 known: known.join(", "),
             });
         };
+        entry.description.check(&parsed)?;
         Ok((parsed, entry))
     }
 
@@ -82,8 +79,7 @@ impl Registry {
     /// # Errors
     /// What is wrong with the spec.
     pub fn check(&self, spec: &str) -> Result<(), PortError> {
-        let (parsed, entry) = self.find(spec)?;
-        Ok((entry.check)(&parsed)?)
+        self.find(spec).map(drop)
     }
 
     /// Opens a port.

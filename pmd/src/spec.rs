@@ -1,9 +1,11 @@
 //! Port specs: how a port is named on a command line.
 //!
 //! `driver`, `driver:target`, `driver:key=value,key=value` or `driver:target,key=value`, as in
-//! `loopback`, `af_packet:eth0`, `pcap:rx=in.pcap,tx=out.pcapng`, `pci:0000:03:00.0`.
+//! `loopback`, `af_packet:eth0`, `pcap:rx=in.pcap,tx=out.pcapng`, `pci:0000:03:00.0`. Behind the
+//! first comma a `key` alone stands for `key=on`.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// A parsed port spec.
@@ -21,14 +23,6 @@ pub enum SpecError {
     /// Nothing in front of the colon.
     #[error("port spec `{0}` names no driver; examples: loopback, af_packet:eth0, pcap:rx=FILE")]
     NoDriver(String),
-    /// A part behind the first that is not `key=value`.
-    #[error("port spec `{spec}`: `{part}` is not of the form key=value")]
-    NotAnOption {
-        /// The whole spec.
-        spec: String,
-        /// The part in question.
-        part: String,
-    },
     /// A key that stands twice.
     #[error("port spec `{spec}`: option `{key}` is given twice")]
     Twice {
@@ -85,24 +79,26 @@ impl FromStr for PortSpec {
             options: Vec::new(),
         };
         for (i, part) in rest.split(',').filter(|part| !part.is_empty()).enumerate() {
-            match part.split_once('=') {
-                Some((key, value)) => {
-                    if parsed.option(key).is_some() {
-                        return Err(SpecError::Twice {
-                            spec: spec.into(),
-                            key: key.into(),
-                        });
-                    }
-                    parsed.options.push((key.into(), value.into()));
+            let (key, value) = match part.split_once('=') {
+                // A target with arguments of its own: `net_tap0;iface=x`.
+                Some((target, _)) if i == 0 && target.contains(';') => {
+                    parsed.target = Some(part.into());
+                    continue;
                 }
-                None if i == 0 => parsed.target = Some(part.into()),
-                None => {
-                    return Err(SpecError::NotAnOption {
-                        spec: spec.into(),
-                        part: part.into(),
-                    });
+                Some(option) => option,
+                None if i == 0 => {
+                    parsed.target = Some(part.into());
+                    continue;
                 }
+                None => (part, "on"),
+            };
+            if parsed.option(key).is_some() {
+                return Err(SpecError::Twice {
+                    spec: spec.into(),
+                    key: key.into(),
+                });
             }
+            parsed.options.push((key.into(), value.into()));
         }
         Ok(parsed)
     }
@@ -168,20 +164,6 @@ impl PortSpec {
         }
     }
 
-    /// Refuses a target where the driver takes none.
-    ///
-    /// # Errors
-    /// Says that the driver takes none.
-    pub fn expect_no_target(&self) -> Result<(), SpecError> {
-        match &self.target {
-            None => Ok(()),
-            Some(target) => Err(SpecError::Target {
-                spec: self.to_string(),
-                what: format!("{} takes no `{target}`, only key=value", self.driver),
-            }),
-        }
-    }
-
     /// The value of an option as a number or another type, or `default`.
     ///
     /// # Errors
@@ -198,6 +180,64 @@ impl PortSpec {
                 .parse()
                 .map_err(|_| self.bad_value(key, value, expected)),
         }
+    }
+
+    /// The value of an option that is `on` or `off`, or `default`.
+    ///
+    /// # Errors
+    /// A value that is neither.
+    pub fn switch(&self, key: &str, default: bool) -> Result<bool, SpecError> {
+        match self.option(key) {
+            None => Ok(default),
+            Some("on") => Ok(true),
+            Some("off") => Ok(false),
+            Some(other) => Err(self.bad_value(key, other, "on or off")),
+        }
+    }
+
+    /// The value of an option that is a number in a range, if it is there.
+    ///
+    /// # Errors
+    /// Says the range, when the value is not in it.
+    pub fn number(
+        &self,
+        key: &str,
+        range: RangeInclusive<usize>,
+    ) -> Result<Option<usize>, SpecError> {
+        let Some(text) = self.option(key) else {
+            return Ok(None);
+        };
+        match text.parse() {
+            Ok(n) if range.contains(&n) => Ok(Some(n)),
+            _ => {
+                let expected = format!("a number of {} to {}", range.start(), range.end());
+                Err(self.bad_value(key, text, &expected))
+            }
+        }
+    }
+
+    /// The value of an option that is one of several words, as what it stands for; the first
+    /// without the option.
+    ///
+    /// # Errors
+    /// Names the words, when the value is none of them.
+    pub fn choice<T: Copy, const N: usize>(
+        &self,
+        key: &str,
+        words: [(&str, T); N],
+    ) -> Result<T, SpecError> {
+        const { assert!(N > 1, "a choice has something to choose") };
+        let Some(text) = self.option(key) else {
+            return Ok(words[0].1);
+        };
+        let chosen = words.iter().find(|(word, _)| *word == text);
+        chosen.map(|&(_, meaning)| meaning).ok_or_else(|| {
+            let [others @ .., (last, _)] = &words[..] else {
+                return self.bad_value(key, text, "nothing");
+            };
+            let others: Vec<_> = others.iter().map(|(word, _)| *word).collect();
+            self.bad_value(key, text, &format!("{} or {last}", others.join(", ")))
+        })
     }
 
     /// The error for a value that cannot be used.
@@ -226,6 +266,7 @@ mod tests {
             "af_packet:eth0,frame=4096",
             "pcap:rx=in.pcap,tx=out.pcapng",
             "pci:0000:03:00.0",
+            "dpdk:net_af_packet0;iface=eth0,promisc=on",
             "vhost-user:/path.sock,server=1",
         ] {
             assert_eq!(spec.parse::<PortSpec>().unwrap().to_string(), spec);
@@ -235,6 +276,8 @@ mod tests {
             (spec.target(), spec.option("mtu")),
             (Some("0000:03:00.0"), Some("9000"))
         );
+        let spec: PortSpec = "vhost-user:/path.sock,server".parse().unwrap();
+        assert_eq!(spec.to_string(), "vhost-user:/path.sock,server=on");
     }
 
     #[test]
@@ -242,7 +285,6 @@ mod tests {
         let error = |spec: &str| spec.parse::<PortSpec>().unwrap_err().to_string();
         assert!(error("").contains("names no driver"));
         assert!(error(":eth0").contains("names no driver"));
-        assert!(error("pcap:a,b").contains("`b` is not of the form"));
         assert!(error("pcap:rx=a,rx=b").contains("`rx` is given twice"));
         let spec: PortSpec = "pcap:rxx=a".parse().unwrap();
         let typo = spec.expect_options(&["rx", "tx"]).unwrap_err().to_string();

@@ -6,9 +6,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::Instant;
 
 use pollux_mempool::time::Ns;
 use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache, PoolConfig};
+use pollux_pmd::driver::{Feature, Support};
 use pollux_pmd::event::{
     Clop, ClopConfig, ClopReader, ClopWriter, EventConsumer, EventKind, EventProducer, EventQueue,
     EventRecord, PayloadInfo, Refused, RegionOptions,
@@ -316,7 +318,7 @@ fn a_loop_over_a_loopback_port() {
         assert!(counts.gaps > 0 && counts.duplicates > 0, "{counts:?}");
         assert!(taken > 0 && consumer.payloads > 100_000);
         assert!(u64::from(sender.n) > balance.from_wire, "the ring was full");
-        assert_eq!(receiver.times.percentiles().count, balance.from_wire);
+        assert_eq!(receiver.times.view().percentiles().count, balance.from_wire);
         port.stop(vec![receiver.rx, back], vec![sender.tx, replies])
             .unwrap();
         ledger
@@ -359,6 +361,58 @@ fn a_loop_over_null_ports() {
         }
     });
     noise.assert_none();
+}
+
+/// Both ends of a vhost-user socket, each with a pool of its own. Their threads, which talk over
+/// the socket, are started where nobody listens.
+#[test]
+fn a_loop_over_both_ends_of_a_vhost_user_socket() {
+    for rings in ["packed=on", "packed=off"] {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("socket");
+        let start = |options: &str| {
+            let spec = format!("vhost-user:{},{options},{rings}", socket.display());
+            let pool = pool();
+            let port = Registry::builtin().open(&spec).unwrap();
+            let config = PortConfig {
+                ring: RING,
+                ..PortConfig::new(pool.clone())
+            };
+            (pool, port.configure(config).unwrap().start().unwrap())
+        };
+        let mut ends = [start("role=device,server"), start("role=driver")];
+        let began = Instant::now();
+        while !ends.iter().all(|(_, end)| end.port.link().up) {
+            assert!(began.elapsed().as_secs() < 10, "the ends have not met");
+        }
+        let (frames, noise) = listen(|ear| {
+            let [(left_pool, left), (right_pool, right)] = &mut ends;
+            let mut caches = [left_pool.cache(64).unwrap(), right_pool.cache(64).unwrap()];
+            let mut burst = Burst::<32>::new();
+            let mut frames = 0;
+            ear.during(|| {
+                for _ in 0..10_000 {
+                    for (from, to) in [(0, 1), (1, 0)] {
+                        let (sender, receiver) = match from {
+                            0 => (&mut *left, &mut *right),
+                            _ => (&mut *right, &mut *left),
+                        };
+                        caches[from].alloc_burst(&mut burst, 32);
+                        burst.iter_mut().for_each(|mbuf| {
+                            mbuf.append(1000).unwrap().fill(7);
+                        });
+                        sender.tx[0].tx(&mut caches[from], &mut burst);
+                        caches[from].free_burst(&mut burst);
+                        frames += receiver.rx[0].rx(&mut caches[to], &mut burst);
+                        caches[to].free_burst(&mut burst);
+                    }
+                }
+            });
+            frames
+        });
+        noise.assert_none();
+        assert!(frames > 100_000, "{frames}");
+    }
 }
 
 #[test]
@@ -416,28 +470,25 @@ fn an_event_queue_and_a_list_of_buffers() {
 }
 
 /// A driver that is neither watched above nor exempt fails here: watch it, or say in its
-/// capabilities that it enters the kernel, and name it here.
+/// description and its capabilities that it enters the kernel.
 #[test]
 fn every_other_driver_says_that_it_enters_the_kernel() {
     let directory = tempfile::tempdir().unwrap();
     let capture = directory.path().join("out.pcap");
     let registry = Registry::builtin();
-    for usage in registry.usage() {
-        let name = usage
-            .split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-')
-            .next()
-            .unwrap();
+    for driver in registry.descriptions() {
+        let (name, enters) = (driver.name, driver.support(Feature::KernelBacked));
+        let watched = matches!(name, "loopback" | "null" | "vhost-user");
+        assert_eq!(enters == Support::No, watched, "`{name}` is not watched");
         let spec = match name {
-            "loopback" | "null" => {
-                assert!(!registry.open(name).unwrap().capabilities().kernel_backed);
-                continue;
-            }
             "pcap" => format!("pcap:tx={}", capture.display()),
-            "af_packet" => "af_packet:lo".into(),
-            _ => panic!("the driver `{name}` is not watched"),
+            "af_packet" | "af_xdp" => format!("{name}:lo"),
+            "tap" => format!("tap:plx{}", std::process::id()),
+            "vhost-user" => format!("vhost-user:{}", directory.path().join("socket").display()),
+            _ => name.to_owned(),
         };
         match registry.open(&spec) {
-            Ok(port) => assert!(port.capabilities().kernel_backed, "{name}"),
+            Ok(port) => assert_eq!(port.capabilities().kernel_backed, !watched, "{name}"),
             Err(error) => println!("skipped: {error}"),
         }
     }

@@ -5,8 +5,9 @@
 use std::fs;
 
 use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache, PoolConfig};
+use pollux_pmd::driver::{Description, Feature, Link, SpecOption, Support};
 use pollux_pmd::{
-    Cause, Clock, Ledger, PortConfig, PortError, PortSpec, Registry, RxState, StartedPort, TscClock,
+    Cause, Clock, Ledger, PortConfig, PortError, Registry, RxState, StartedPort, TscClock,
 };
 
 fn pool(buffers: usize) -> Mempool {
@@ -215,7 +216,7 @@ fn stop_wants_the_ports_own_queues_and_all_of_them() {
 fn a_stopped_port_starts_again_and_can_be_set_up_anew() {
     let pool = pool(64);
     let StartedPort { port, rx, tx } = start("loopback", config(&pool, 1, 1));
-    assert!(port.link_is_up());
+    assert!(port.link().up);
     let id = port.id();
     let port = port.stop(rx, tx).unwrap();
     let StartedPort { port, rx, tx } = port.start().unwrap();
@@ -402,12 +403,64 @@ fn a_check_finds_what_opening_would_and_touches_nothing() {
 fn a_program_can_add_a_driver_and_replace_one() {
     let mut registry = Registry::builtin();
     let before = registry.usage().count();
-    let check = |spec: &PortSpec| spec.expect_options(&["mine"]);
-    registry.register("null", "null: mine", check, |spec| {
+    let mine = Description {
+        options: &[SpecOption {
+            key: "mine",
+            values: "on|off",
+            default: "on",
+            text: "whose it is",
+        }],
+        ..Description::new("null", "mine")
+    };
+    registry.register(mine, |spec| {
         Err(spec.bad_value("target", "x", "nothing").into())
     });
     assert_eq!(registry.usage().count(), before);
     assert!(registry.check("null:mine=1").is_ok() && registry.check("null:size=1").is_err());
     let error = registry.open("null").map(drop).unwrap_err().to_string();
     assert!(error.contains("is no valid target"), "{error}");
+}
+
+/// Options that mean the same in all drivers go with the feature that they are for.
+#[test]
+fn descriptions_agree_with_themselves_and_with_the_drivers() {
+    let registry = Registry::builtin();
+    for driver in registry.descriptions() {
+        let (name, support) = (driver.name, |feature| driver.support(feature));
+        for (i, option) in driver.options.iter().enumerate() {
+            let twice = |other: &SpecOption| other.key == option.key;
+            assert!(
+                !driver.options[..i].iter().any(twice),
+                "{name}: {}",
+                option.key
+            );
+            let feature = match option.key {
+                "promisc" => Feature::Promiscuous,
+                "multicast" => Feature::Multicast,
+                "mtu" => Feature::Mtu,
+                "timestamps" => Feature::HardwareStamps,
+                _ => continue,
+            };
+            assert_ne!(support(feature), Support::No, "{name}: {}", option.key);
+        }
+        for (i, (feature, _)) in driver.features.iter().enumerate() {
+            let twice = driver.features[..i]
+                .iter()
+                .any(|(other, _)| other == feature);
+            assert!(!twice, "{name}: {feature:?}");
+        }
+        let usage = driver.usage();
+        assert!(usage.starts_with(&driver.form()) && usage.contains(driver.summary));
+    }
+    for name in ["loopback", "null"] {
+        let known = |driver: &&Description| driver.name == name;
+        let driver = registry.descriptions().find(known).unwrap();
+        let port = registry.open(name).unwrap();
+        let offered = port.capabilities();
+        assert!(offered.max_rx_queues > 1 && offered.max_tx_queues > 1);
+        assert_ne!(driver.support(Feature::MultiQueue), Support::No);
+        assert_eq!(port.link(), Link::UP);
+        assert!(port.statistics().is_empty());
+        assert_eq!(driver.support(Feature::Statistics), Support::No);
+    }
 }

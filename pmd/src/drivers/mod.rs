@@ -1,22 +1,36 @@
-//! The drivers, one module each.
+//! The drivers, one module each. The options of their specs and what they can do: docs/drivers.md,
+//! which is made from their [descriptions](crate::driver::Description).
 
 pub mod af_packet;
+pub mod af_xdp;
 mod chain;
+pub mod dpdk;
+mod interface;
 pub mod loopback;
 pub mod null;
 pub mod pcap;
+pub mod tap;
+pub mod vhost_user;
+mod virtio;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub use virtio::hostile as hostile_virtio;
+
+use std::io;
 
 use crate::registry::Registry;
 
+/// A step of setting a port up that the system refused, in words.
+type Step = (&'static str, io::Error);
+
 /// Adds the drivers of this crate.
 pub(crate) fn register(registry: &mut Registry) {
-    registry.register("loopback", loopback::USAGE, loopback::check, loopback::open);
-    registry.register("null", null::USAGE, null::check, null::open);
-    registry.register("pcap", pcap::USAGE, pcap::check, pcap::open);
-    registry.register(
-        "af_packet",
-        af_packet::USAGE,
-        af_packet::check,
-        af_packet::open,
-    );
+    registry.register(loopback::DESCRIPTION, |spec| Ok(loopback::open(spec)));
+    registry.register(null::DESCRIPTION, null::open);
+    registry.register(pcap::DESCRIPTION, pcap::open);
+    registry.register(af_packet::DESCRIPTION, af_packet::open);
+    registry.register(tap::DESCRIPTION, tap::open);
+    registry.register(af_xdp::DESCRIPTION, af_xdp::open);
+    registry.register(vhost_user::DESCRIPTION, vhost_user::open);
+    registry.register(dpdk::DESCRIPTION, dpdk::open);
 }

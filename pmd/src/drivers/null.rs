@@ -4,14 +4,36 @@
 use pollux_mempool::{BurstMut, PoolCache};
 
 use crate::clock::{Clock, TscClock};
-use crate::driver::{Capabilities, Driver, Origin, Queues, RxDriver, TxDriver};
+use crate::driver::{
+    Capabilities, Description, Driver, Feature, Origin, Queues, RxDriver, SpecOption, Support,
+    TxDriver,
+};
 use crate::ledger::{Cause, Sent, Tally};
 use crate::port::{PortConfig, PortError};
 use crate::spec::{PortSpec, SpecError};
 
-/// For `--help`.
-pub(crate) const USAGE: &str =
-    "null[:size=64]                no wire: receives blank frames when polled, frees what is sent";
+pub(crate) const DESCRIPTION: Description = Description {
+    options: &[SpecOption {
+        key: "size",
+        values: "BYTES",
+        default: "64",
+        text: "length of the frames that are received, up to one buffer; 0: receive nothing",
+    }],
+    features: &[
+        (Feature::Receive, Support::Partly("blank frames")),
+        (Feature::Send, Support::Partly("frames are freed")),
+        (Feature::MultiQueue, Support::Partly("64 each way")),
+        (Feature::Link, Support::Partly("always up")),
+        (Feature::Jumbo, Support::Partly("to send")),
+        (Feature::ZeroCopyRx, Support::Yes),
+        (Feature::ZeroCopyTx, Support::Yes),
+    ],
+    check: |spec| Null::parse(spec).map(drop),
+    ..Description::new(
+        "null",
+        "no wire: receives blank frames when polled, frees what is sent",
+    )
+};
 
 const MAX_QUEUES: u16 = 64;
 
@@ -22,8 +44,6 @@ struct Null {
 
 impl Null {
     fn parse(spec: &PortSpec) -> Result<Self, SpecError> {
-        spec.expect_no_target()?;
-        spec.expect_options(&["size"])?;
         let expected = "a frame length of 0 to 65535 bytes (0: receive nothing)";
         let size: u16 = spec.parse_option("size", 64, expected)?;
         Ok(Self {
@@ -31,10 +51,6 @@ impl Null {
             size: usize::from(size),
         })
     }
-}
-
-pub(crate) fn check(spec: &PortSpec) -> Result<(), SpecError> {
-    Null::parse(spec).map(drop)
 }
 
 pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {

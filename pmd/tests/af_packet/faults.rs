@@ -3,15 +3,15 @@
 use std::time::Instant;
 
 use pollux_mempool::{Mempool, PoolConfig};
+use pollux_netns::{Cable, payload, udp_frame};
 use pollux_pmd::{Cause, PortConfig, PortError, Registry, StartedPort};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
-use crate::net::{Net, ip};
-use crate::support::{PATIENCE, Port, payload, udp_frame};
+use crate::common::{PATIENCE, Port};
 
 #[test]
 fn what_the_kernel_drops_is_counted() {
-    let Some(net) = Net::new(1500) else { return };
+    let Some(net) = Cable::new(1500) else { return };
     let mut port = Port::open(&net, "af_packet:va,ring=8");
     let peer = net.peer(7000);
     for _ in 0..100 {
@@ -47,7 +47,7 @@ fn what_the_kernel_drops_is_counted() {
 
 #[test]
 fn frames_longer_than_a_slot_are_dropped_whole() {
-    let Some(net) = Net::new(9000) else { return };
+    let Some(net) = Cable::new(9000) else { return };
     let mut port = Port::open(&net, "af_packet:va,frame=1518");
     let peer = net.peer(7000);
     for len in [100, 3000, 200, 8972] {
@@ -69,9 +69,9 @@ fn frames_longer_than_a_slot_are_dropped_whole() {
 
 #[test]
 fn an_empty_pool_is_a_counted_cause() {
-    let Some(net) = Net::new(9000) else { return };
+    let Some(net) = Cable::new(9000) else { return };
     // four buffers: a frame of nine thousand bytes needs five
-    let mut port = Port::try_open(&net, &net.a, "af_packet:va", 1, 16).unwrap();
+    let mut port = Port::try_open(&net.a, "af_packet:va", 1, 16).unwrap();
     let held: Vec<_> = (0..12).map(|_| port.cache.alloc().unwrap()).collect();
     let peer = net.peer(7000);
     for len in [100, 8972, 8000, 100] {
@@ -93,7 +93,7 @@ fn an_empty_pool_is_a_counted_cause() {
 
 #[test]
 fn frames_that_the_link_cannot_carry_are_errors() {
-    let Some(net) = Net::new(1500) else { return };
+    let Some(net) = Cable::new(1500) else { return };
     let mut port = Port::open(&net, "af_packet:va");
     let peer = net.peer(7000);
     let short = vec![0; 13];
@@ -104,7 +104,7 @@ fn frames_that_the_link_cannot_carry_are_errors() {
     assert_eq!(peer.recv(&mut got).unwrap(), 4);
 
     // An MTU that is lowered later: the kernel refuses the second frame in the ring.
-    ip(&format!("-n {} link set va mtu 1000", net.a));
+    net.a.ip("link set va mtu 1000");
     let sizes = [100, 1400, 200, 1401, 1402, 300];
     let frames: Vec<_> = sizes
         .iter()
@@ -119,8 +119,8 @@ fn frames_that_the_link_cannot_carry_are_errors() {
     port.stop();
 }
 
-fn open_error(net: &Net, spec: &str) -> String {
-    match Port::try_open(net, &net.a, spec, 1, 64) {
+fn open_error(net: &Cable, spec: &str) -> String {
+    match Port::try_open(&net.a, spec, 1, 64) {
         Ok(_) => panic!("{spec} opened"),
         Err(error) => error.to_string(),
     }
@@ -128,7 +128,7 @@ fn open_error(net: &Net, spec: &str) -> String {
 
 #[test]
 fn a_spec_that_cannot_work_says_what_to_do() {
-    let Some(net) = Net::new(1500) else { return };
+    let Some(net) = Cable::new(1500) else { return };
     let missing = open_error(&net, "af_packet:eth7");
     assert!(
         missing.contains("no network interface `eth7`; there are: lo, va"),
@@ -142,7 +142,7 @@ fn a_spec_that_cannot_work_says_what_to_do() {
     let stamps = open_error(&net, "af_packet:va,timestamps=hardware");
     assert!(stamps.contains("no hardware timestamps on va"), "{stamps}");
     assert!(stamps.contains("use timestamps=kernel"), "{stamps}");
-    ip(&format!("-n {} tuntap add dev tun0 mode tun", net.a));
+    net.a.ip("tuntap add dev tun0 mode tun");
     let tun = open_error(&net, "af_packet:tun0");
     assert!(tun.contains("`tun0` carries no Ethernet frames"), "{tun}");
 }
@@ -180,15 +180,15 @@ fn without_permission_the_message_names_the_capability() {
 
 #[test]
 fn a_port_that_is_just_dropped_leaves_nothing_open() {
-    let Some(net) = Net::new(1500) else { return };
+    let Some(net) = Cable::new(1500) else { return };
     let sockets = || {
-        net.within(&net.a, || {
+        net.a.within(|| {
             let table = std::fs::read_to_string("/proc/thread-self/net/packet").unwrap();
             table.lines().skip(1).count()
         })
     };
     for _ in 0..3 {
-        let port = Port::try_open(&net, &net.a, "af_packet:va,promisc=on", 2, 64).unwrap();
+        let port = Port::try_open(&net.a, "af_packet:va,promisc=on", 2, 64).unwrap();
         assert_eq!(sockets(), 3);
         let StartedPort { port, rx, tx } = port.started;
         drop(port);

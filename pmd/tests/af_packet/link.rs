@@ -1,29 +1,29 @@
 //! A link that goes down, comes back, or goes for good.
 
+use pollux_netns::{Cable, payload, udp_frame};
 use pollux_pmd::RxState;
 
-use crate::net::{Net, ip};
-use crate::support::{Port, payload, udp_frame};
+use crate::common::Port;
 
 #[test]
 fn traffic_resumes_when_the_link_is_back() {
-    let Some(net) = Net::new(1500) else { return };
+    let Some(net) = Cable::new(1500) else { return };
     let mut port = Port::open(&net, "af_packet:va,ring=4");
     let peer = net.peer(7000);
     peer.send(b"before").unwrap();
     assert_eq!(port.receive(1).len(), 1);
-    assert!(port.started.port.link_is_up());
+    assert!(port.started.port.link().up);
 
-    ip(&format!("-n {} link set va down", net.a));
+    net.a.ip("link set va down");
     port.wait_for(RxState::Down);
-    assert!(!port.started.port.link_is_up());
+    assert!(!port.started.port.link().up);
     // the ring takes four, the rest stays with the caller, and nothing hangs
     let frames: Vec<_> = (0..6).map(|i| udp_frame(7000, &payload(20, i))).collect();
     assert_eq!(port.send(&frames), 4);
     assert_eq!(port.send(&frames[4..]), 0);
     assert_eq!(port.sent(), (0, 0));
 
-    ip(&format!("-n {} link set va up", net.a));
+    net.a.ip("link set va up");
     port.wait_for(RxState::Live);
     let mut rest = &frames[4..];
     let began = std::time::Instant::now();
@@ -43,22 +43,22 @@ fn traffic_resumes_when_the_link_is_back() {
 
 #[test]
 fn a_far_end_that_goes_down_is_a_link_that_is_down() {
-    let Some(net) = Net::new(1500) else { return };
+    let Some(net) = Cable::new(1500) else { return };
     let mut port = Port::open(&net, "af_packet:va");
-    ip(&format!("-n {} link set vb down", net.b));
+    net.b.ip("link set vb down");
     port.wait_for(RxState::Down);
-    ip(&format!("-n {} link set vb up", net.b));
+    net.b.ip("link set vb up");
     port.wait_for(RxState::Live);
     port.stop();
 }
 
 #[test]
 fn a_port_starts_on_a_link_that_is_down() {
-    let Some(net) = Net::new(1500) else { return };
-    ip(&format!("-n {} link set va down", net.a));
+    let Some(net) = Cable::new(1500) else { return };
+    net.a.ip("link set va down");
     let mut port = Port::open(&net, "af_packet:va");
     assert_eq!(port.started.rx[0].state(), RxState::Down);
-    ip(&format!("-n {} link set va up", net.a));
+    net.a.ip("link set va up");
     port.wait_for(RxState::Live);
     net.peer(7000).send(b"x").unwrap();
     assert_eq!(port.receive(1).len(), 1);
@@ -67,17 +67,17 @@ fn a_port_starts_on_a_link_that_is_down() {
 
 #[test]
 fn an_interface_that_is_deleted_is_a_link_that_is_down() {
-    let Some(net) = Net::new(1500) else { return };
+    let Some(net) = Cable::new(1500) else { return };
     let mut port = Port::open(&net, "af_packet:va,ring=4");
-    ip(&format!("-n {} link delete va", net.a));
+    net.a.ip("link delete va");
     port.wait_for(RxState::Down);
     let frames: Vec<_> = (0..6).map(|i| udp_frame(7000, &payload(20, i))).collect();
     assert_eq!(port.send(&frames), 4);
     // another one of that name is not the same
-    ip(&format!("-n {} link add va type veth peer name vc", net.a));
-    ip(&format!("-n {} link set vc up", net.a));
-    ip(&format!("-n {} link set va up", net.a));
-    assert!(!port.started.port.link_is_up());
+    net.a.ip("link add va type veth peer name vc");
+    net.a.ip("link set vc up");
+    net.a.ip("link set va up");
+    assert!(!port.started.port.link().up);
     let sent = port.started.tx[0].sent();
     assert_eq!(port.stop().from_wire, 0);
     assert_eq!(
@@ -85,4 +85,23 @@ fn an_interface_that_is_deleted_is_a_link_that_is_down() {
         (0, 4),
         "what was never sent is told"
     );
+}
+
+#[test]
+fn housekeeping_sees_speed_and_each_change_of_the_link() {
+    let Some(net) = Cable::new(1500) else { return };
+    let port = Port::open(&net, "af_packet:va");
+    let link = || port.started.port.link();
+    let before = link();
+    // what a veth pair says of itself
+    assert_eq!(before.to_string(), "up, 10 Gb/s");
+    net.b.ip("link set vb down");
+    assert!(!link().up);
+    net.b.ip("link set vb up");
+    let after = link();
+    assert!(after.up, "the kernel sets a veth pair's carrier at once");
+    assert_eq!(after.changes, before.changes + 2);
+    net.a.ip("link delete va");
+    assert!(!link().up && port.started.port.statistics().len() == 2);
+    port.stop();
 }

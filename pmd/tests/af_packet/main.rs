@@ -4,8 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg(target_os = "linux")]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod faults;
+mod filter;
 mod link;
-mod net;
-mod support;
 mod traffic;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::net::UdpSocket;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use pollux_netns::{Cable, assert_udp, payload, udp_frame};
 use pollux_pmd::Cause;
 
-use crate::net::Net;
-use crate::support::{PATIENCE, Port, assert_udp, payload, udp_frame};
+use crate::common::{PATIENCE, Port};
 
 fn unix_ns() -> u64 {
     SystemTime::now()
@@ -17,7 +17,7 @@ fn unix_ns() -> u64 {
 }
 
 fn both_ways(mtu: u32, frame_lens: &[usize]) {
-    let Some(net) = Net::new(mtu) else { return };
+    let Some(net) = Cable::new(mtu) else { return };
     let mut port = Port::open(&net, "af_packet:va");
     let peer = net.peer(7000);
     let before = unix_ns();
@@ -63,7 +63,7 @@ fn jumbo_frames_cross_both_ways_in_chains() {
 
 #[test]
 fn rings_wrap_without_loss() {
-    let Some(net) = Net::new(1500) else { return };
+    let Some(net) = Cable::new(1500) else { return };
     let mut port = Port::open(&net, "af_packet:va,qdisc=off");
     let peer = net.peer(7000);
     for round in 0..40_u32 {
@@ -90,7 +90,7 @@ fn rings_wrap_without_loss() {
 #[test]
 fn a_sender_that_does_not_wait_is_accounted_for() {
     const FRAMES: u32 = 20_000;
-    let Some(net) = Net::new(1500) else { return };
+    let Some(net) = Cable::new(1500) else { return };
     let mut port = Port::open(&net, "af_packet:va");
     let peer = net.peer(7000);
     let data = |i: u32| [&i.to_be_bytes()[..], &payload(i as usize % 1400, i as u8)].concat();
@@ -123,8 +123,8 @@ fn a_sender_that_does_not_wait_is_accounted_for() {
 
 #[test]
 fn queues_share_flows_out() {
-    let Some(net) = Net::new(1500) else { return };
-    let mut port = Port::try_open(&net, &net.a, "af_packet:va", 2, 1024).unwrap();
+    let Some(net) = Cable::new(1500) else { return };
+    let mut port = Port::try_open(&net.a, "af_packet:va", 2, 1024).unwrap();
     let mut queues: BTreeMap<Vec<u8>, u16> = BTreeMap::new();
     let mut per_queue = [0, 0];
     for flow in 0..40_u16 {
@@ -147,7 +147,7 @@ fn queues_share_flows_out() {
     assert_eq!(port.stop().from_wire, 400);
     for mode in ["cpu", "queue"] {
         let spec = format!("af_packet:va,fanout={mode}");
-        let mut port = Port::try_open(&net, &net.a, &spec, 2, 1024).unwrap();
+        let mut port = Port::try_open(&net.a, &spec, 2, 1024).unwrap();
         net.peer(7000).send(b"x").unwrap();
         assert_eq!(port.receive(1).len(), 1);
     }
@@ -155,9 +155,9 @@ fn queues_share_flows_out() {
 
 #[test]
 fn a_vlan_tag_is_where_it_was() {
-    let Some(net) = Net::new(1500) else { return };
+    let Some(net) = Cable::new(1500) else { return };
     let mut near = Port::open(&net, "af_packet:va");
-    let mut far = Port::try_open(&net, &net.b, "af_packet:vb,promisc=on", 1, 64).unwrap();
+    let mut far = Port::try_open(&net.b, "af_packet:vb,promisc=on", 1, 64).unwrap();
     let tagged = |tags: &[u8], len| {
         let plain = udp_frame(7000, &payload(len, 3));
         [&plain[..12], tags, &plain[12..]].concat()
@@ -186,9 +186,9 @@ fn a_vlan_tag_is_where_it_was() {
 
 #[test]
 fn frames_on_loopback_are_seen_once() {
-    let Some(net) = Net::new(1500) else { return };
+    let Some(net) = Cable::new(1500) else { return };
     let mut port = Port::open(&net, "af_packet:lo,ring=4");
-    let socket = net.within(&net.a, || UdpSocket::bind("127.0.0.1:0").unwrap());
+    let socket = net.a.within(|| UdpSocket::bind("127.0.0.1:0").unwrap());
     let to = socket.local_addr().unwrap();
     for _ in 0..3 {
         socket.send_to(&payload(60_000, 1), to).unwrap();

@@ -42,6 +42,39 @@ proptest! {
 }
 
 #[test]
+fn a_file_is_received_in_rounds() {
+    let dir = TempDir::new().unwrap();
+    let pool = pool(64);
+    let files = [(true, 0xa1b2_3c4d), (false, 0xa1b2_3c4d)].map(|(big, magic)| {
+        let mut file = Maker::pcap(big, magic, 1);
+        for (n, ns) in [100, 110, 160].into_iter().enumerate() {
+            file.record(1_700_000_000, ns, 60, &[n as u8; 60]);
+        }
+        file.save(&dir)
+    });
+    for path in files {
+        let spec = format!("pcap:rx={},loop=3", path.display());
+        let frames = replay::<2>(&spec, 1, &pool).unwrap().frames();
+        // The mean distance lies between the rounds.
+        let times = [100, 110, 160, 190, 200, 250, 280, 290, 340];
+        for (n, (frame, ns)) in frames.iter().zip(times).enumerate() {
+            assert_eq!(frame.ordinal, n as u32);
+            assert_eq!(frame.time, 1_700_000_000_000_000_000 + ns);
+            assert_eq!(frame.bytes, [n as u8 % 3; 60]);
+        }
+        assert_eq!(frames.len(), 9);
+    }
+    // One frame, times that cannot be added to, nothing at all.
+    let mut last = Maker::pcap(true, 0xa1b2_3c4d, 1);
+    last.record(u32::MAX, u32::MAX, 60, &[1; 60]);
+    let spec = format!("pcap:rx={},loop=5", last.save(&dir).display());
+    assert_eq!(replay::<2>(&spec, 1, &pool).unwrap().frames().len(), 5);
+    let empty = Maker::pcap(true, 0xa1b2_3c4d, 1).save(&dir);
+    let spec = format!("pcap:rx={},loop=0", empty.display());
+    assert_eq!(replay::<2>(&spec, 1, &pool).unwrap().frames(), []);
+}
+
+#[test]
 fn every_magic_and_byte_order_is_read() {
     let dir = TempDir::new().unwrap();
     for big in [false, true] {

@@ -7,13 +7,13 @@ use libc::tpacket2_hdr;
 use pollux_mempool::{BurstMut, PoolCache};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
-use super::interface::{Control, Interface, Link};
 use super::ring::{Geometry, Ring};
-use super::rx::Rx;
+use super::rx::{Rx, Source};
 use super::socket::Socket;
 use super::tx::Tx;
 use crate::clock::{Clock, TscClock};
 use crate::driver::{Origin, RxDriver, TxDriver};
+use crate::drivers::interface::{Control, Interface, Watch};
 use crate::ledger::{Sent, Tally};
 use crate::port::RxState;
 
@@ -25,14 +25,14 @@ const FRAME: usize = 1518;
 
 /// A ring in plain memory, a socket that is bound to nothing, a link that is up, and the bytes of a
 /// slot; `None` without the right to open a packet socket.
-fn parts() -> Option<(Ring, Socket, Arc<Link>, usize)> {
+fn parts() -> Option<(Ring, Socket, Arc<Watch>, usize)> {
     let socket = Socket::new().ok()?;
     let geometry = Geometry::new(SLOTS, FRAME);
     let memory = memfd_create("ring", MemfdFlags::CLOEXEC).ok()?;
     ftruncate(&memory, geometry.bytes() as u64).ok()?;
     let control = Control::new().ok()?;
     let lo = Interface::find(&control, "lo").ok()?;
-    let link = Arc::new(Link::new(control, lo));
+    let link = Arc::new(Watch::new(control, lo));
     let ring = Ring::map(memory, geometry).ok()?;
     Some((ring, socket, link, geometry.bytes() / SLOTS))
 }
@@ -51,7 +51,8 @@ impl HostileRing {
         let clock = TscClock::get();
         Some(Self(Rx {
             ring,
-            socket,
+            source: Source::new(socket),
+            told: 0,
             next: 0,
             scratch: vec![0; slot].into(),
             hardware_stamps: false,

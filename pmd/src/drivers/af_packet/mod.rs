@@ -9,43 +9,106 @@
 //! put back. What the kernel drops because a ring is full is
 //! [`Cause::KernelDrop`](crate::Cause::KernelDrop).
 //!
-//! Options behind the interface's name:
-//!
-//! | option | meaning | default |
-//! | --- | --- | --- |
-//! | `frame=BYTES` | length that a slot must hold; what a slot cannot hold is dropped as oversize | MTU and headers |
-//! | `ring=SLOTS` | slots in each queue's ring | [`PortConfig::ring`] |
-//! | `fanout=hash\|cpu\|queue` | frames to receive queues: by flow, by the core that got the interrupt, by the NIC's queue | `hash` |
-//! | `timestamps=kernel\|hardware` | who stamps frames; `hardware` is the clock of the NIC, as its driver runs it | `kernel` |
-//! | `promisc=on\|off` | receive frames for other stations too | `off` |
-//! | `qdisc=on\|off` | `off` sends past the traffic control of the interface | `on` |
-//!
 //! Where the NIC merges TCP segments (GRO), merged frames are longer than the MTU: receive them
 //! with `frame=65550`, or switch it off with `ethtool -K IF gro off`.
 
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod hostile;
-mod interface;
 mod ring;
 mod rx;
-mod socket;
+pub(super) mod socket;
 mod tx;
 
 use std::sync::Arc;
 
-use self::interface::{Control, Interface, Link};
 use self::ring::Geometry;
-use self::rx::Rx;
-use self::socket::{Socket, Step};
+use self::rx::{Rx, Source};
+use self::socket::Socket;
 use self::tx::Tx;
 use crate::clock::{Clock, TscClock};
-use crate::driver::{Capabilities, Driver, Queues, RxDriver, TxDriver};
+use crate::driver::filter::{self, Filter};
+use crate::driver::{
+    Capabilities, Description, Driver, Feature, Link, Queues, RxDriver, SpecOption, Statistics,
+    Support, Target, TxDriver,
+};
+use crate::drivers::Step;
+use crate::drivers::interface::{Control, Interface, View, Watch};
 use crate::port::{PortConfig, PortError, RxState};
 use crate::spec::{PortSpec, SpecError};
 
-/// For `--help`.
-pub(crate) const USAGE: &str = "af_packet:IF                  a network interface through the kernel; frame=, ring=, fanout=, timestamps=, promisc=, qdisc=";
+pub(crate) const DESCRIPTION: Description = Description {
+    target: Some(Target {
+        form: "IF",
+        what: "an interface",
+        example: "eth0",
+    }),
+    options: &[
+        SpecOption {
+            key: "frame",
+            values: "BYTES",
+            default: "MTU and headers",
+            text: "length that a slot must hold; what a slot cannot hold is dropped as oversize",
+        },
+        SpecOption {
+            key: "ring",
+            values: "SLOTS",
+            default: "as configured",
+            text: "slots in each queue's ring",
+        },
+        SpecOption {
+            key: "fanout",
+            values: "hash|cpu|queue",
+            default: "hash",
+            text: "frames to receive queues: by flow, by the core that got the interrupt, or by \
+                   the NIC's queue",
+        },
+        SpecOption {
+            key: "timestamps",
+            values: "kernel|hardware",
+            default: "kernel",
+            text: "who stamps frames; `hardware` is the clock of the NIC, as its driver runs it",
+        },
+        filter::PROMISC,
+        filter::MULTICAST,
+        SpecOption {
+            key: "qdisc",
+            values: "on|off",
+            default: "on",
+            text: "`off` sends past the traffic control of the interface",
+        },
+    ],
+    features: &[
+        (Feature::Receive, Support::Yes),
+        (Feature::Send, Support::Yes),
+        (Feature::MultiQueue, Support::Partly("64 each way")),
+        (
+            Feature::Steering,
+            Support::Partly("by flow, core or the NIC's queue"),
+        ),
+        (Feature::Link, Support::Yes),
+        (Feature::Speed, Support::Partly("where the NIC knows it")),
+        (Feature::Jumbo, Support::Yes),
+        (Feature::Promiscuous, Support::Yes),
+        (Feature::Multicast, Support::Yes),
+        (
+            Feature::Statistics,
+            Support::Partly("of the interface and of each socket"),
+        ),
+        (Feature::KernelStamps, Support::Yes),
+        (
+            Feature::HardwareStamps,
+            Support::Partly("where the NIC has them"),
+        ),
+        (Feature::KernelBacked, Support::Yes),
+        (
+            Feature::Needs,
+            Support::Partly("CAP_NET_RAW; CAP_NET_ADMIN for the NIC's stamps"),
+        ),
+    ],
+    check: |spec| Options::parse(spec).map(drop),
+    ..Description::new("af_packet", "a network interface through the kernel")
+};
 
 const MAX_QUEUES: u16 = 64;
 
@@ -61,54 +124,27 @@ struct Options {
     ring: Option<usize>,
     fan_out: u32,
     hardware_stamps: bool,
-    promiscuous: bool,
+    filter: Filter,
     bypass_qdisc: bool,
 }
 
 impl Options {
     fn parse(spec: &PortSpec) -> Result<Self, SpecError> {
-        let Some(interface) = spec.target() else {
-            return Err(SpecError::Target {
-                spec: spec.to_string(),
-                what: "af_packet needs an interface, as in af_packet:eth0".into(),
-            });
-        };
-        spec.expect_options(&["frame", "ring", "fanout", "timestamps", "promisc", "qdisc"])?;
-        let number = |key: &str, least: usize, most: usize| {
-            let expected = format!("a number of {least} to {most}");
-            let Some(text) = spec.option(key) else {
-                return Ok(None);
-            };
-            match text.parse() {
-                Ok(n) if (least..=most).contains(&n) => Ok(Some(n)),
-                _ => Err(spec.bad_value(key, text, &expected)),
-            }
-        };
-        let switch = |key: &str, default: bool| match spec.option(key) {
-            None => Ok(default),
-            Some("on") => Ok(true),
-            Some("off") => Ok(false),
-            Some(other) => Err(spec.bad_value(key, other, "on or off")),
-        };
         Ok(Self {
-            interface: interface.into(),
-            frame: number("frame", 60, MAX_FRAME)?,
-            ring: number("ring", 2, 1 << 20)?,
-            fan_out: match spec.option("fanout") {
-                None | Some("hash") => libc::PACKET_FANOUT_HASH,
-                Some("cpu") => libc::PACKET_FANOUT_CPU,
-                Some("queue") => libc::PACKET_FANOUT_QM,
-                Some(other) => return Err(spec.bad_value("fanout", other, "hash, cpu or queue")),
-            },
-            hardware_stamps: match spec.option("timestamps") {
-                None | Some("kernel") => false,
-                Some("hardware") => true,
-                Some(other) => {
-                    return Err(spec.bad_value("timestamps", other, "kernel or hardware"));
-                }
-            },
-            promiscuous: switch("promisc", false)?,
-            bypass_qdisc: !switch("qdisc", true)?,
+            interface: spec.target().unwrap_or_default().into(),
+            frame: spec.number("frame", 60..=MAX_FRAME)?,
+            ring: spec.number("ring", 2..=1 << 20)?,
+            fan_out: spec.choice(
+                "fanout",
+                [
+                    ("hash", libc::PACKET_FANOUT_HASH),
+                    ("cpu", libc::PACKET_FANOUT_CPU),
+                    ("queue", libc::PACKET_FANOUT_QM),
+                ],
+            )?,
+            hardware_stamps: spec.choice("timestamps", [("kernel", false), ("hardware", true)])?,
+            filter: Filter::from_spec(spec)?,
+            bypass_qdisc: !spec.switch("qdisc", true)?,
         })
     }
 }
@@ -117,11 +153,10 @@ struct AfPacket {
     spec: String,
     options: Options,
     interface: Interface,
-    link: Arc<Link>,
-}
-
-pub(crate) fn check(spec: &PortSpec) -> Result<(), SpecError> {
-    Options::parse(spec).map(drop)
+    link: Arc<Watch>,
+    view: View,
+    /// Of the receive queues, while the port runs.
+    sources: Vec<Arc<Source>>,
 }
 
 pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
@@ -133,18 +168,21 @@ pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
     let control = Control::new().map_err(|error| device(error.to_string()))?;
     let interface =
         Interface::find(&control, &options.interface).map_err(|error| device(error.to_string()))?;
-    let link = Arc::new(Link::new(control, interface.clone()));
+    let view = View::new(&interface).map_err(|error| device(error.to_string()))?;
+    let link = Arc::new(Watch::new(control, interface.clone()));
     Ok(Box::new(AfPacket {
         spec: spec.to_string(),
         options,
         interface,
         link,
+        view,
+        sources: Vec::new(),
     }))
 }
 
 impl AfPacket {
-    fn refused(&self, (what, source): Step) -> PortError {
-        let hint = match source.raw_os_error() {
+    fn refused(&self, (what, error): Step) -> PortError {
+        let hint = match error.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => {
                 "a packet socket needs CAP_NET_RAW: run as root, or once `sudo setcap \
                  cap_net_raw+ep PROGRAM`"
@@ -162,7 +200,7 @@ impl AfPacket {
             port: self.spec.clone(),
             what: format!("{} on {}", what, self.interface.name),
             hint: hint.into(),
-            source,
+            error,
         }
     }
 
@@ -170,17 +208,17 @@ impl AfPacket {
     fn enable_hardware_stamps(&self) -> Result<(), PortError> {
         self.link
             .enable_hardware_stamps()
-            .map_err(|source| PortError::System {
+            .map_err(|error| PortError::System {
                 port: self.spec.clone(),
                 what: format!("no hardware timestamps on {}", self.interface.name),
-                hint: match source.raw_os_error() {
+                hint: match error.raw_os_error() {
                     Some(libc::EPERM) => {
                         "setting up the NIC's clock needs CAP_NET_ADMIN: run as root"
                     }
                     _ => "the NIC or its driver has none for all frames; use timestamps=kernel",
                 }
                 .into(),
-                source,
+                error,
             })
     }
 
@@ -203,13 +241,11 @@ impl AfPacket {
             )?;
         }
         let ring = socket.ring(libc::PACKET_RX_RING, geometry)?;
-        if self.options.promiscuous {
-            socket.promiscuous(self.interface.index)?;
-        }
+        socket.join(self.interface.index, &self.options.filter)?;
         // Until all queues have joined, one would get the frames of others.
         socket.shut()?;
         socket.bind(self.interface.index, libc::ETH_P_ALL)?;
-        let state = if self.link.watch() {
+        let state = if self.link.look() {
             RxState::Live
         } else {
             RxState::Down
@@ -218,7 +254,8 @@ impl AfPacket {
         Ok(Rx {
             scratch: vec![0; geometry.bytes() / ring.slots()].into(),
             ring,
-            socket,
+            source: Source::new(socket),
+            told: 0,
             next: 0,
             hardware_stamps: self.options.hardware_stamps,
             link: self.link.clone(),
@@ -247,15 +284,14 @@ impl AfPacket {
         if let [first, others @ ..] = &rx[..]
             && !others.is_empty()
         {
-            first.socket.fan_out(self.options.fan_out, None)?;
+            let (mode, first) = (self.options.fan_out, &first.source.socket);
+            first.fan_out(mode, None)?;
             for other in others {
-                other
-                    .socket
-                    .fan_out(self.options.fan_out, Some(&first.socket))?;
+                other.source.socket.fan_out(mode, Some(first))?;
             }
         }
         for queue in &rx {
-            queue.socket.open_up()?;
+            queue.source.socket.open_up()?;
         }
         let tx = (0..config.tx_queues)
             .map(|_| self.tx_queue(config))
@@ -282,6 +318,7 @@ impl Driver for AfPacket {
             self.enable_hardware_stamps()?;
         }
         let (rx, tx) = self.queues(config).map_err(|step| self.refused(step))?;
+        self.sources = rx.iter().map(|queue| queue.source.clone()).collect();
         Ok(Queues {
             rx: rx
                 .into_iter()
@@ -294,7 +331,23 @@ impl Driver for AfPacket {
         })
     }
 
-    fn link_is_up(&self) -> bool {
-        self.link.is_up()
+    fn stop(&mut self) -> Result<(), PortError> {
+        self.sources.clear();
+        Ok(())
+    }
+
+    fn link(&self) -> Link {
+        self.view.link()
+    }
+
+    /// Those of the interface, which others may be using too, then those of each queue's socket.
+    fn statistics(&self) -> Statistics {
+        let mut statistics = self.view.statistics();
+        for (i, source) in self.sources.iter().enumerate() {
+            let (frames, drops) = source.counts();
+            statistics.push((format!("socket{i}_packets").into(), frames));
+            statistics.push((format!("socket{i}_drops").into(), drops));
+        }
+        statistics
     }
 }

@@ -1,19 +1,19 @@
 //! The receive side: frames are copied out of the kernel's ring into buffers.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use libc::tpacket2_hdr;
 use pollux_mempool::time::{Ns, Tsc, WireTime};
 use pollux_mempool::{BurstMut, Mbuf, MbufFlags, PoolCache};
 
-use super::interface::Link;
 use super::ring::Ring;
 use super::socket::Socket;
 use crate::clock::{Clock, TscClock};
 use crate::driver::{Origin, RxDriver};
 use crate::drivers::chain::alloc_frame;
+use crate::drivers::interface::Watch;
 use crate::ledger::{Cause, Tally};
 use crate::port::RxState;
 
@@ -24,16 +24,46 @@ const WATCH: Ns = Ns(10_000_000);
 const ADDRESSES: usize = 12;
 const TAG: usize = 4;
 
+/// The socket of a receive queue and what the kernel counts for it. Shared with the port: the
+/// kernel's counters start anew when they are read, so whoever reads them adds them up here.
+pub(super) struct Source {
+    pub(super) socket: Socket,
+    frames: AtomicU64,
+    drops: AtomicU64,
+}
+
+impl Source {
+    pub(super) fn new(socket: Socket) -> Arc<Self> {
+        Arc::new(Self {
+            socket,
+            frames: AtomicU64::new(0),
+            drops: AtomicU64::new(0),
+        })
+    }
+
+    /// All frames that the kernel had for the socket, and those of them that it has dropped.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        let (frames, drops) = self.socket.take_counts();
+        // Relaxed: sums that order nothing.
+        (
+            self.frames.fetch_add(frames, Ordering::Relaxed) + frames,
+            self.drops.fetch_add(drops, Ordering::Relaxed) + drops,
+        )
+    }
+}
+
 pub(super) struct Rx {
     pub(super) ring: Ring,
-    pub(super) socket: Socket,
+    pub(super) source: Arc<Source>,
+    /// Drops that the ledger knows of.
+    pub(super) told: u64,
     /// The slot that the kernel fills next.
     pub(super) next: usize,
     /// Frames that do not fit one buffer are put together here.
     pub(super) scratch: Box<[u8]>,
     /// Only stamps of the NIC are passed on; else those of the kernel.
     pub(super) hardware_stamps: bool,
-    pub(super) link: Arc<Link>,
+    pub(super) link: Arc<Watch>,
     pub(super) state: RxState,
     pub(super) clock: TscClock,
     pub(super) watch_at: Tsc,
@@ -94,14 +124,16 @@ impl RxDriver for Rx {
     }
 
     fn sync_counters(&mut self, tally: &mut Tally) {
-        let drops = self.socket.take_drops();
+        let (_, all) = self.source.counts();
+        let drops = all - self.told;
+        self.told = all;
         tally.count_from_wire(drops, 0);
         tally.count_dropped(Cause::KernelDrop, drops);
     }
 
     fn finish(&mut self, tally: &mut Tally) {
         // Another core may be copying a frame into the ring at this moment.
-        if self.socket.shut().is_ok() {
+        if self.source.socket.shut().is_ok() {
             std::thread::sleep(Duration::from_millis(1));
         }
         for _ in 0..self.ring.slots() {
@@ -208,7 +240,7 @@ impl Rx {
     #[cold]
     fn watch_link(&mut self, now: Tsc) {
         self.watch_at = Tsc(now.0.wrapping_add(self.clock.to_cycles(WATCH)));
-        self.state = if self.link.watch() {
+        self.state = if self.link.look() {
             RxState::Live
         } else {
             RxState::Down

@@ -6,13 +6,13 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::ring::{Geometry, Ring};
+use crate::driver::filter::{Filter, Multicast};
+
+use crate::drivers::Step;
 
 /// A raw packet socket, closed on drop; its memberships and its place in a fan-out group go with
 /// it.
-pub(super) struct Socket(OwnedFd);
-
-/// A step that the system refused, in words.
-pub(super) type Step = (&'static str, io::Error);
+pub(in crate::drivers) struct Socket(OwnedFd);
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
@@ -22,7 +22,7 @@ impl AsFd for Socket {
 
 impl Socket {
     /// A socket that receives nothing before it is bound.
-    pub(super) fn new() -> Result<Self, Step> {
+    pub(in crate::drivers) fn new() -> Result<Self, Step> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
             .map_err(|error| ("cannot open a packet socket", error.into()))?;
@@ -109,16 +109,29 @@ impl Socket {
         }
     }
 
-    /// Receives frames for other stations too, until the socket is closed.
-    pub(super) fn promiscuous(&self, index: i32) -> Result<(), Step> {
-        let request = libc::packet_mreq {
-            mr_ifindex: index,
-            mr_type: libc::PACKET_MR_PROMISC as u16,
-            mr_alen: 0,
-            mr_address: [0; 8],
+    /// Has the interface receive what the filter lets through, until the socket is closed.
+    pub(in crate::drivers) fn join(&self, index: i32, filter: &Filter) -> Result<(), Step> {
+        let join = |what, kind, group: &[u8]| {
+            let mut request = libc::packet_mreq {
+                mr_ifindex: index,
+                mr_type: kind as u16,
+                mr_alen: group.len() as u16,
+                mr_address: [0; 8],
+            };
+            request.mr_address[..group.len()].copy_from_slice(group);
+            self.set(what, libc::PACKET_ADD_MEMBERSHIP, &request)
         };
-        let what = "cannot switch to promiscuous mode";
-        self.set(what, libc::PACKET_ADD_MEMBERSHIP, &request)
+        if filter.promiscuous {
+            let what = "cannot switch to promiscuous mode";
+            join(what, libc::PACKET_MR_PROMISC, &[])?;
+        }
+        let what = "cannot receive multicast addresses";
+        match &filter.multicast {
+            Multicast::All => join(what, libc::PACKET_MR_ALLMULTI, &[]),
+            Multicast::Listed(groups) => groups
+                .iter()
+                .try_for_each(|group| join(what, libc::PACKET_MR_MULTICAST, &group.0)),
+        }
     }
 
     /// Joins the fan-out group that `first` is in, or founds one.
@@ -163,14 +176,14 @@ impl Socket {
             .map_err(|error| ("cannot receive frames", error))
     }
 
-    /// Frames that the kernel has dropped since the last call.
-    pub(super) fn take_drops(&self) -> u64 {
+    /// Frames that the kernel had for this socket since the last call, and those of them that it
+    /// has dropped.
+    pub(super) fn take_counts(&self) -> (u64, u64) {
         // `tpacket_stats`: all frames, those dropped included, then the dropped ones.
         let mut stats = [0; 2];
-        match self.get(libc::PACKET_STATISTICS, &mut stats) {
-            Ok(()) => u64::from(stats[1]),
-            Err(_) => 0,
-        }
+        // It fails for a closed socket only.
+        let _ = self.get(libc::PACKET_STATISTICS, &mut stats);
+        (stats[0].into(), stats[1].into())
     }
 
     /// Asks the kernel to send what is in the ring; does not wait.

@@ -7,11 +7,11 @@ use std::time::Duration;
 use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{BurstMut, Mbuf, PoolCache};
 
-use super::interface::Link;
 use super::ring::{Ring, TX_DATA};
 use super::socket::Socket;
 use crate::clock::{Clock, TscClock};
 use crate::driver::TxDriver;
+use crate::drivers::interface::Watch;
 use crate::ledger::Sent;
 
 /// How long sending is not tried again after the interface has refused it.
@@ -38,14 +38,14 @@ pub(super) struct Tx {
     /// The oldest slot that the kernel has not given back.
     tail: usize,
     in_flight: usize,
-    link: Arc<Link>,
+    link: Arc<Watch>,
     clock: TscClock,
     /// When the kernel may be asked again; none: at once.
     paused_until: Option<Tsc>,
 }
 
 impl Tx {
-    pub(super) fn new(ring: Ring, socket: Socket, mtu: usize, link: Arc<Link>) -> Self {
+    pub(super) fn new(ring: Ring, socket: Socket, mtu: usize, link: Arc<Watch>) -> Self {
         let lens = vec![0; ring.slots()].into();
         let clock = TscClock::get();
         Self {
@@ -183,7 +183,7 @@ impl Tx {
 
     #[cold]
     fn pause(&mut self) {
-        self.link.watch();
+        self.link.look();
         let pause = self.clock.to_cycles(PAUSE);
         self.paused_until = Some(Tsc(self.clock.now().0.wrapping_add(pause)));
     }

@@ -19,6 +19,7 @@ mod reader;
 mod rx;
 mod tx;
 mod window;
+mod writer;
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -31,14 +32,62 @@ use self::link::Link;
 use self::reader::{Reader, Record};
 use self::rx::{Pace, Rx};
 use self::tx::Tx;
+pub use self::writer::{About, Statistics, WriteError, Writer};
 use crate::clock::TscClock;
-use crate::driver::{Capabilities, Driver, Queues};
+use crate::driver::{Capabilities, Description, Driver, Feature, Queues, SpecOption, Support};
 use crate::port::{PortConfig, PortError, RxState};
 use crate::spec::{PortSpec, SpecError};
 
-/// For `--help`.
-pub(crate) const USAGE: &str =
-    "pcap:rx=FILE,tx=FILE          capture files, either or both; pace=fast (default) or recorded";
+pub(crate) const DESCRIPTION: Description = Description {
+    options: &[
+        SpecOption {
+            key: "rx",
+            values: "FILE",
+            default: "receives nothing",
+            text: "the capture to receive: pcap or pcapng",
+        },
+        SpecOption {
+            key: "tx",
+            values: "FILE",
+            default: "sends nothing",
+            text: "the pcapng file to send into; one that is there is overwritten",
+        },
+        SpecOption {
+            key: "pace",
+            values: "fast|recorded",
+            default: "fast",
+            text: "receive as fast as polled, or at the recorded spacing",
+        },
+        SpecOption {
+            key: "loop",
+            values: "N",
+            default: "1",
+            text: "receive the capture N times, one after the other; 0: without end",
+        },
+    ],
+    features: &[
+        (Feature::Receive, Support::Yes),
+        (Feature::Send, Support::Yes),
+        (
+            Feature::MultiQueue,
+            Support::Partly("16 to receive, 1 to send"),
+        ),
+        (Feature::Steering, Support::Partly("by UDP flow")),
+        (Feature::Link, Support::Partly("always up")),
+        (Feature::Jumbo, Support::Yes),
+        (
+            Feature::KernelStamps,
+            Support::Partly("those of the capture"),
+        ),
+        (
+            Feature::HardwareStamps,
+            Support::Partly("those of the capture"),
+        ),
+        (Feature::KernelBacked, Support::Yes),
+    ],
+    check: |spec| Pcap::parse(spec).map(drop),
+    ..Description::new("pcap", "capture files to receive, to send into, or both")
+};
 
 /// Queues that a file can be shared out to; each reads the whole file.
 const MAX_QUEUES: u16 = 16;
@@ -65,11 +114,9 @@ struct Pcap {
     rx: Option<PathBuf>,
     tx: Option<PathBuf>,
     recorded_pace: bool,
+    /// Times that the file is received; `None`: without end.
+    rounds: Option<u64>,
     trouble: Trouble,
-}
-
-pub(crate) fn check(spec: &PortSpec) -> Result<(), SpecError> {
-    Pcap::parse(spec).map(drop)
 }
 
 pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
@@ -82,13 +129,8 @@ pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
 
 impl Pcap {
     fn parse(spec: &PortSpec) -> Result<Self, SpecError> {
-        spec.expect_no_target()?;
-        spec.expect_options(&["rx", "tx", "pace"])?;
-        let recorded_pace = match spec.option("pace") {
-            None | Some("fast") => false,
-            Some("recorded") => true,
-            Some(other) => return Err(spec.bad_value("pace", other, "fast or recorded")),
-        };
+        let recorded_pace = spec.choice("pace", [("fast", false), ("recorded", true)])?;
+        let rounds = spec.parse_option("loop", 1_u64, "a number of times, or 0 for no end")?;
         let path = |key| spec.option(key).map(PathBuf::from);
         let (rx, tx, spec) = (path("rx"), path("tx"), spec.to_string());
         if rx.is_none() && tx.is_none() {
@@ -100,6 +142,7 @@ impl Pcap {
             rx,
             tx,
             recorded_pace,
+            rounds: (rounds > 0).then_some(rounds),
             trouble: Trouble::default(),
         })
     }
@@ -111,8 +154,8 @@ impl Pcap {
         }
     }
 
-    fn system(&self, what: &str, path: &Path, source: io::Error) -> PortError {
-        let hint = match source.kind() {
+    fn system(&self, what: &str, path: &Path, error: io::Error) -> PortError {
+        let hint = match error.kind() {
             ErrorKind::NotFound => "check the path; relative paths start at the working directory",
             ErrorKind::PermissionDenied => "change the file's permissions, or the user",
             ErrorKind::StorageFull => "free some space, or choose another disk",
@@ -123,7 +166,7 @@ impl Pcap {
             port: self.spec.clone(),
             what,
             hint: hint.into(),
-            source,
+            error,
         }
     }
 
@@ -140,7 +183,8 @@ impl Pcap {
             );
             return Err(self.device(what));
         }
-        Reader::new(file).map_err(|error| self.device(format!("{} {error}", path.display())))
+        Reader::new(file, self.rounds)
+            .map_err(|error| self.device(format!("{} {error}", path.display())))
     }
 
     /// Refuses a file that is no capture, or whose first frame cannot be read. What is wrong
@@ -168,8 +212,9 @@ impl Pcap {
             return Err(self.device("rx and tx are the same file; send into another one".into()));
         }
         let file = File::create(path).map_err(|error| self.system("create", path, error))?;
-        Tx::new(file, path.into(), self.trouble.clone())
-            .map_err(|error| self.system("write", path, error))
+        let writer = Writer::new(file, path, &About::default());
+        let writer = writer.map_err(|error| self.system("write", path, error))?;
+        Ok(Tx::new(writer, self.trouble.clone()))
     }
 }
 

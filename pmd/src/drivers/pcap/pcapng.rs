@@ -1,4 +1,5 @@
-//! The pcapng format (draft-ietf-opsawg-pcapng): sections of blocks, written and read.
+//! The pcapng format (draft-ietf-opsawg-pcapng): sections of blocks.
+//! Here they are read; [`Writer`](super::Writer) writes them.
 
 use super::link::Link;
 use super::reader::{CaptureError, Located, MAX_RECORD, Order};
@@ -6,14 +7,15 @@ use super::window::Window;
 
 /// Block type of a section header, the same in both byte orders (section 4.1 of the draft).
 pub(super) const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
-const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
-const INTERFACE_DESCRIPTION: u32 = 1;
+pub(super) const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
+pub(super) const INTERFACE_DESCRIPTION: u32 = 1;
 const PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
-const ENHANCED_PACKET: u32 = 6;
+pub(super) const INTERFACE_STATISTICS: u32 = 5;
+pub(super) const ENHANCED_PACKET: u32 = 6;
 
 /// Type and length in front, length behind.
-const SMALLEST_BLOCK: usize = 12;
+pub(super) const SMALLEST_BLOCK: usize = 12;
 
 /// Longest frame that is written: the limit of libpcap and Wireshark for Ethernet.
 pub(super) const MAX_FRAME: usize = 262_144;
@@ -204,56 +206,6 @@ impl Pcapng {
             record: 0,
         })
     }
-}
-
-/// Section header and one Ethernet interface with stamps in nanoseconds, little endian.
-pub(super) fn file_header() -> Vec<u8> {
-    let mut out = Vec::new();
-    block(&mut out, u32::from_le_bytes(SECTION_HEADER), |out| {
-        out.extend(BYTE_ORDER_MAGIC.to_le_bytes());
-        out.extend([1, 0, 0, 0]); // version 1.0
-        out.extend((-1_i64).to_le_bytes()); // the section's length is not known
-    });
-    block(&mut out, INTERFACE_DESCRIPTION, |out| {
-        out.extend([1, 0, 0, 0]); // LINKTYPE_ETHERNET
-        out.extend((MAX_FRAME as u32).to_le_bytes());
-        out.extend([9, 0, 1, 0, 9, 0, 0, 0]); // if_tsresol: 10^-9 s
-        out.extend([0; 4]); // end of options
-    });
-    out
-}
-
-/// Bytes that a frame takes in the file.
-pub(super) fn packet_len(frame: usize) -> usize {
-    SMALLEST_BLOCK + 20 + frame.next_multiple_of(4)
-}
-
-/// Appends an enhanced packet block (section 4.3).
-pub(super) fn packet<'a>(
-    out: &mut Vec<u8>,
-    ns: u64,
-    len: usize,
-    segments: impl Iterator<Item = &'a [u8]>,
-) {
-    block(out, ENHANCED_PACKET, |out| {
-        out.extend([0; 4]); // interface 0
-        out.extend(((ns >> 32) as u32).to_le_bytes());
-        out.extend((ns as u32).to_le_bytes());
-        out.extend((len as u32).to_le_bytes());
-        out.extend((len as u32).to_le_bytes());
-        segments.for_each(|segment| out.extend_from_slice(segment));
-        out.resize(out.len() + (len.next_multiple_of(4) - len), 0);
-    });
-}
-
-fn block(out: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
-    let start = out.len();
-    out.extend(kind.to_le_bytes());
-    out.extend([0; 4]);
-    body(out);
-    let len = ((out.len() - start + 4) as u32).to_le_bytes();
-    out[start + 4..start + 8].copy_from_slice(&len);
-    out.extend(len);
 }
 
 #[cfg(test)]

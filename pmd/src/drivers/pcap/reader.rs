@@ -88,9 +88,35 @@ enum Format {
     Pcapng(Pcapng),
 }
 
+impl Format {
+    /// Reads the file header.
+    fn read(window: &mut Window) -> Result<Self, CaptureError> {
+        let magic = window
+            .peek(4)
+            .map_err(|source| CaptureError::Io { at: 0, source })?;
+        if magic.starts_with(&super::pcapng::SECTION_HEADER) {
+            Ok(Self::Pcapng(Pcapng::new()))
+        } else {
+            Ok(Self::Classic(Classic::new(window)?))
+        }
+    }
+
+    fn locate(&mut self, window: &mut Window) -> Result<Option<Located>, CaptureError> {
+        match self {
+            Self::Classic(format) => format.locate(window),
+            Self::Pcapng(format) => format.locate(window),
+        }
+    }
+}
+
 pub(super) struct Reader {
     window: Window,
     format: Format,
+    /// Times that the file is still to be read, this one included; `None`: without end.
+    rounds: Option<u64>,
+    /// Number of the first record of this round, and what its round adds to the stamps.
+    begin: u64,
+    offset: u64,
     /// Length of the record that `peek` showed.
     pending: usize,
     index: u64,
@@ -99,21 +125,17 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Reads the file header.
-    pub(super) fn new(file: File) -> Result<Self, CaptureError> {
+    /// Begins a file that is to be read so many times, one after the other; `None`: without end.
+    pub(super) fn new(file: File, rounds: Option<u64>) -> Result<Self, CaptureError> {
         let mut window = Window::new(file);
-        let magic = window
-            .peek(4)
-            .map_err(|source| CaptureError::Io { at: 0, source })?;
-        let format = if magic.starts_with(&super::pcapng::SECTION_HEADER) {
-            Format::Pcapng(Pcapng::new())
-        } else {
-            Format::Classic(Classic::new(&mut window)?)
-        };
+        let format = Format::read(&mut window)?;
         let latest = WireTime(0);
         Ok(Self {
             window,
             format,
+            rounds,
+            begin: 0,
+            offset: 0,
             pending: 0,
             index: 0,
             first: None,
@@ -121,15 +143,16 @@ impl Reader {
         })
     }
 
-    /// The next record, again and again until `advance`; `None` at the end of the file.
+    /// The next record, again and again until `advance`; `None` at the end of the last round.
     pub(super) fn peek(&mut self) -> Result<Option<Record<'_>>, CaptureError> {
-        let located = match &mut self.format {
-            Format::Classic(format) => format.locate(&mut self.window),
-            Format::Pcapng(format) => format.locate(&mut self.window),
+        let located = match self.format.locate(&mut self.window)? {
+            None if self.begin_again()? => self.format.locate(&mut self.window)?,
+            located => located,
         };
-        let Some(at) = located? else { return Ok(None) };
+        let Some(at) = located else { return Ok(None) };
         if let Some(time) = at.time {
-            self.latest = self.latest.max(WireTime(time));
+            let time = WireTime(time.saturating_add(self.offset));
+            self.latest = self.latest.max(time);
         }
         self.first.get_or_insert(self.latest);
         self.pending = at.record;
@@ -145,6 +168,29 @@ impl Reader {
             original: at.original,
             data,
         }))
+    }
+
+    /// Goes back to the beginning, if there is another round of something. Its first frame comes
+    /// after the last one of this round as if the rounds were one recording: by the mean distance.
+    #[cold]
+    fn begin_again(&mut self) -> Result<bool, CaptureError> {
+        let records = self.index - self.begin;
+        if records == 0 || self.rounds.is_some_and(|rounds| rounds <= 1) {
+            return Ok(false);
+        }
+        let at = self.window.position();
+        self.window
+            .rewind()
+            .map_err(|source| CaptureError::Io { at, source })?;
+        self.format = Format::read(&mut self.window)?;
+        self.rounds = self.rounds.map(|rounds| rounds - 1);
+        self.begin = self.index;
+        let first = self.first.unwrap_or(self.latest);
+        // Saturating: a file may claim any times.
+        let length = self.latest.since(first).0.saturating_sub(self.offset);
+        let round = length.saturating_add(length / (records - 1).max(1));
+        self.offset = self.offset.saturating_add(round);
+        Ok(true)
     }
 
     /// Passes the record that `peek` showed.

@@ -2,7 +2,7 @@
 //! in memory of a fixed size.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Seek};
 
 /// Bytes that the window shows at once, as long as no record is longer. The largest record of
 /// any libpcap tool is 256 KiB (MAXIMUM_SNAPLEN).
@@ -32,6 +32,13 @@ impl Window {
     /// Position in the file of the first byte that was not consumed.
     pub(super) fn position(&self) -> u64 {
         self.position
+    }
+
+    /// Goes back to the beginning of the file.
+    pub(super) fn rewind(&mut self) -> io::Result<()> {
+        self.file.rewind()?;
+        (self.start, self.end, self.position) = (0, 0, 0);
+        Ok(())
     }
 
     /// The next bytes, at least `n` of them; fewer only where the file ends.

@@ -1,16 +1,26 @@
-//! What the kernel knows of a network interface: netdevice(7).
+//! What the kernel knows of a network interface: netdevice(7). For all drivers that sit on one.
+
+mod netlink;
+mod settings;
+mod view;
+mod watch;
 
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
+pub(super) use self::view::View;
+pub(super) use self::watch::Watch;
+use crate::driver::Megabits;
 use crate::net::MacAddr;
 
 /// linux/sockios.h
 const SIOCGHWTSTAMP: libc::Ioctl = 0x89b1;
+const SIOCETHTOOL: libc::Ioctl = 0x8946;
+/// linux/ethtool.h
+const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
 
 /// An Ethernet-like interface, as it was when the port was opened.
 #[derive(Clone, Debug)]
@@ -57,6 +67,59 @@ impl Control {
         }
     }
 
+    /// A request about the interface of that number, whatever its name is by now.
+    fn request_by_index(&self, index: i32) -> io::Result<libc::ifreq> {
+        // SAFETY: an `ifreq` of zeros is valid: an empty name and a union of plain integers.
+        let mut ifreq: libc::ifreq = unsafe { std::mem::zeroed() };
+        ifreq.ifr_ifru.ifru_ifindex = index;
+        self.ask(libc::SIOCGIFNAME as libc::Ioctl, &mut ifreq)?;
+        Ok(ifreq)
+    }
+
+    /// Whether the interface is switched on and has a carrier. It is found by its number, so one
+    /// that was renamed is still the same, and a new one of the same name is not.
+    fn is_up(&self, index: i32) -> bool {
+        let flags = self.request_by_index(index).and_then(|mut ifreq| {
+            self.ask(libc::SIOCGIFFLAGS as libc::Ioctl, &mut ifreq)?;
+            // SAFETY: SIOCGIFFLAGS succeeded, so it wrote this field.
+            Ok(unsafe { ifreq.ifr_ifru.ifru_flags })
+        });
+        let wanted = libc::IFF_UP | libc::IFF_RUNNING;
+        flags.is_ok_and(|flags| i32::from(flags) & wanted == wanted)
+    }
+
+    /// Speed of the link, if the driver of the interface knows it: `ethtool_link_settings` of
+    /// linux/ethtool.h.
+    fn speed(&self, index: i32) -> Option<Megabits> {
+        /// Place of `link_mode_masks_nwords`.
+        const MASK_WORDS: usize = 15;
+        /// The fixed part, and three masks of 127 words at most.
+        const LEN: usize = 48 + 3 * 127 * 4;
+        let mut settings = [0; LEN];
+        settings[..4].copy_from_slice(&ETHTOOL_GLINKSETTINGS.to_ne_bytes());
+        let mut ifreq = self.request_by_index(index).ok()?;
+        // The first answer is how long the kernel's masks are, as a negative number.
+        for _ in 0..2 {
+            // The kernel reads and writes `settings` in both requests; it lives to the end.
+            ifreq.ifr_ifru.ifru_data = settings.as_mut_ptr().cast();
+            self.ask(SIOCETHTOOL, &mut ifreq).ok()?;
+            settings[MASK_WORDS] = (settings[MASK_WORDS] as i8).checked_neg()? as u8;
+        }
+        let speed = u32::from_ne_bytes(settings[4..8].try_into().ok()?);
+        (speed != 0 && speed != u32::MAX).then_some(Megabits(speed))
+    }
+
+    /// Gives an ethtool command (linux/ethtool.h) to the interface.
+    ///
+    /// # Safety
+    /// `T` is a structure of plain integers that begins with the command, and as long as what the
+    /// command reads and writes.
+    pub(super) unsafe fn ethtool<T>(&self, index: i32, command: &mut T) -> io::Result<()> {
+        let mut ifreq = self.request_by_index(index)?;
+        ifreq.ifr_ifru.ifru_data = std::ptr::from_mut(command).cast();
+        self.ask(SIOCETHTOOL, &mut ifreq)
+    }
+
     /// Switches the receive stamps of the NIC on, for all frames (the kernel's
     /// Documentation/networking/timestamping.rst, section 3.1), and leaves those of sent frames
     /// as they are: a time daemon may be using them. Needs CAP_NET_ADMIN.
@@ -87,7 +150,7 @@ impl Control {
 }
 
 /// A request about an interface by name; `None` if no interface can have that name.
-fn request(name: &str) -> Option<libc::ifreq> {
+pub(super) fn request(name: &str) -> Option<libc::ifreq> {
     // SAFETY: an `ifreq` of zeros is valid: an empty name and a union of plain integers.
     let mut ifreq: libc::ifreq = unsafe { std::mem::zeroed() };
     // The last byte stays zero.
@@ -165,69 +228,6 @@ fn known() -> String {
         unsafe { libc::if_freenameindex(list) };
     }
     names.join(", ")
-}
-
-/// The link of an interface, watched by all queues of a port.
-pub(super) struct Link {
-    control: Control,
-    interface: Interface,
-    up: AtomicBool,
-}
-
-impl Link {
-    pub(super) fn new(control: Control, interface: Interface) -> Self {
-        let link = Self {
-            control,
-            interface,
-            up: AtomicBool::new(true),
-        };
-        link.watch();
-        link
-    }
-
-    /// Whether the interface is switched on and has a carrier. It is found by its index, so one
-    /// that was renamed is still the same, and a new one of the same name is not.
-    pub(super) fn is_up(&self) -> bool {
-        // SAFETY: an `ifreq` of zeros is valid: an empty name and a union of plain integers.
-        let mut ifreq: libc::ifreq = unsafe { std::mem::zeroed() };
-        ifreq.ifr_ifru.ifru_ifindex = self.interface.index;
-        let asked = self
-            .control
-            .ask(libc::SIOCGIFNAME as libc::Ioctl, &mut ifreq)
-            .and_then(|()| {
-                self.control
-                    .ask(libc::SIOCGIFFLAGS as libc::Ioctl, &mut ifreq)
-            });
-        if asked.is_err() {
-            return false;
-        }
-        // SAFETY: SIOCGIFFLAGS succeeded, so it wrote this field.
-        let flags = i32::from(unsafe { ifreq.ifr_ifru.ifru_flags });
-        let wanted = libc::IFF_UP | libc::IFF_RUNNING;
-        flags & wanted == wanted
-    }
-
-    /// See [`Control::enable_hardware_stamps`].
-    pub(super) fn enable_hardware_stamps(&self) -> io::Result<()> {
-        self.control.enable_hardware_stamps(&self.interface.name)
-    }
-
-    /// As `is_up`, and tells the log of a change, once for all queues.
-    pub(super) fn watch(&self) -> bool {
-        let up = self.is_up();
-        if self.up.swap(up, Ordering::Relaxed) != up {
-            let name = &self.interface.name;
-            if up {
-                tracing::warn!("{name}: the link is up again");
-            } else {
-                tracing::warn!(
-                    "{name}: the link is down; receiving goes on when it is up again \
-                     (ip link set {name} up)"
-                );
-            }
-        }
-        up
-    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
-//! Ports in a namespace, and frames by hand.
+//! Ports in a namespace, polled by hand.
+#![allow(dead_code)] // each test binary uses its part
 
 use std::time::{Duration, Instant};
 
-use pollux_mempool::{Burst, Mempool, PoolCache, PoolConfig};
+use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache, PoolConfig};
 use pollux_pmd::{
     Balance, Cause, Ledger, PortConfig, PortError, Registry, RxState, StartedPort, Tally,
 };
 
-use crate::net::{IP_A, IP_B, MAC_A, MAC_B, Net};
+use pollux_netns::{Cable, Namespace};
 
 /// No wait in these tests is longer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -30,25 +31,31 @@ pub(crate) struct Frame {
 
 impl Port {
     pub(crate) fn try_open(
-        net: &Net,
-        namespace: &str,
+        namespace: &Namespace,
         spec: &str,
         rx_queues: u16,
         buffers: usize,
     ) -> Result<Self, PortError> {
-        let pool = Mempool::new(PoolConfig {
+        let config = PoolConfig {
             buffers,
             ..PoolConfig::default()
-        })
-        .unwrap();
+        };
+        Self::with_pool(namespace, spec, rx_queues, Mempool::new(config).unwrap())
+    }
+
+    pub(crate) fn with_pool(
+        namespace: &Namespace,
+        spec: &str,
+        rx_queues: u16,
+        pool: Mempool,
+    ) -> Result<Self, PortError> {
         let config = PortConfig {
             rx_queues,
             ring: 64,
             ..PortConfig::new(pool.clone())
         };
-        let started = net.within(namespace, || {
-            Registry::builtin().open(spec)?.configure(config)?.start()
-        })?;
+        let started =
+            namespace.within(|| Registry::builtin().open(spec)?.configure(config)?.start())?;
         let cache = pool.cache(16).unwrap();
         let (mut ledger, sink) = (Ledger::new(), Tally::new());
         started
@@ -65,8 +72,9 @@ impl Port {
         })
     }
 
-    pub(crate) fn open(net: &Net, spec: &str) -> Self {
-        Self::try_open(net, &net.a, spec, 1, 1024).unwrap()
+    /// A port at the near end of a cable, with one queue each way.
+    pub(crate) fn open(cable: &Cable, spec: &str) -> Self {
+        Self::try_open(&cable.a, spec, 1, 1024).unwrap()
     }
 
     /// One poll of each queue.
@@ -90,6 +98,16 @@ impl Port {
             }));
             self.cache.free_burst(&mut burst);
         }
+        frames
+    }
+
+    /// One poll of the first queue; the buffers are kept.
+    pub(crate) fn poll_and_hold(&mut self, held: &mut Vec<Mbuf>) -> Vec<Vec<u8>> {
+        let mut burst = Burst::<32>::new();
+        let n = self.started.rx[0].rx(&mut self.cache, &mut burst);
+        self.sink.count_delivered(n as u64);
+        let frames = burst.iter().map(|mbuf| mbuf.data().to_vec()).collect();
+        burst.take_all(|mbuf| held.push(mbuf));
         frames
     }
 
@@ -134,6 +152,15 @@ impl Port {
         self.ledger.balance().dropped_for(cause)
     }
 
+    /// Frames that the test has taken out of the queues by itself.
+    pub(crate) fn count_delivered(&mut self, frames: u64) {
+        self.sink.count_delivered(frames);
+    }
+
+    pub(crate) fn dropped_total(&self) -> u64 {
+        self.ledger.balance().dropped_total()
+    }
+
     /// Stops the port; the ledger balances and all buffers are back.
     pub(crate) fn stop(self) -> Balance {
         let StartedPort { port, rx, tx } = self.started;
@@ -142,52 +169,4 @@ impl Port {
         assert_eq!(self.pool.available(), self.pool.buffers());
         self.ledger.check().unwrap()
     }
-}
-
-fn checksum(bytes: &[u8]) -> u16 {
-    let sum: u32 = bytes
-        .chunks(2)
-        .map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]))
-        .sum();
-    let sum = (sum & 0xffff) + (sum >> 16);
-    !((sum & 0xffff) + (sum >> 16)) as u16
-}
-
-pub(crate) fn payload(len: usize, seed: u8) -> Vec<u8> {
-    (0..len)
-        .map(|i| (i as u8).wrapping_mul(37).wrapping_add(seed))
-        .collect()
-}
-
-/// A UDP datagram from the port's end, port 9000, to the kernel's end; no UDP checksum.
-pub(crate) fn udp_frame(dst_port: u16, payload: &[u8]) -> Vec<u8> {
-    let mut ip = vec![0x45, 0];
-    ip.extend((28 + payload.len() as u16).to_be_bytes());
-    ip.extend([0, 0, 0x40, 0, 64, 17, 0, 0]);
-    ip.extend(IP_A);
-    ip.extend(IP_B);
-    let sum = checksum(&ip).to_be_bytes();
-    ip[10..12].copy_from_slice(&sum);
-    let mut frame = [&MAC_B[..], &MAC_A, &[8, 0], &ip].concat();
-    frame.extend(9000_u16.to_be_bytes());
-    frame.extend(dst_port.to_be_bytes());
-    frame.extend((8 + payload.len() as u16).to_be_bytes());
-    frame.extend([0, 0]);
-    frame.extend(payload);
-    frame
-}
-
-/// Checks a datagram that the kernel's end has sent to port 9000, byte by byte but for the
-/// identification and the checksum that the kernel left to a NIC.
-pub(crate) fn assert_udp(frame: &[u8], src_port: u16, payload: &[u8]) {
-    assert_eq!(frame.len(), 42 + payload.len());
-    assert_eq!(frame[..14], [&MAC_A[..], &MAC_B, &[8, 0]].concat());
-    assert_eq!(frame[14..16], [0x45, 0]);
-    assert_eq!(frame[16..18], (28 + payload.len() as u16).to_be_bytes());
-    assert_eq!(checksum(&frame[14..34]), 0, "IPv4 header");
-    assert_eq!(frame[26..34], [IP_B, IP_A].concat());
-    assert_eq!(frame[34..36], src_port.to_be_bytes());
-    assert_eq!(frame[36..38], 9000_u16.to_be_bytes());
-    assert_eq!(frame[38..40], (8 + payload.len() as u16).to_be_bytes());
-    assert_eq!(&frame[42..], payload);
 }

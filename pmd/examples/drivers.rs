@@ -1,0 +1,112 @@
+//! What the drivers can do, as a page: prints docs/drivers.md from the drivers' descriptions, or
+//! writes it with `--write`.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fmt::Write;
+
+use pollux_pmd::Registry;
+use pollux_pmd::driver::{Description, Feature, SpecOption, Support};
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/drivers.md");
+
+const REGENERATE: &str = "cargo run -p pollux-pmd --example drivers -- --write";
+
+fn page(drivers: &[&Description]) -> String {
+    let mut page = format!(
+        "# Drivers\n\n\
+         Generated from the drivers' descriptions: `{REGENERATE}`.\n\n\
+         A port is named by a spec: `driver`, `driver:target`, and options `key=value` behind it \
+         with commas between; behind the first comma a `key` alone stands for `key=on`. A spec is \
+         checked before anything is opened. The options that several drivers have are spelled \
+         alike and mean the same. All drivers need Linux on x86_64.\n\n\
+         ## What they can do\n\n"
+    );
+    features(&mut page, drivers);
+    for driver in drivers {
+        section(&mut page, driver);
+    }
+    page
+}
+
+/// The table of features: what is `partly` is explained in the driver's section.
+fn features(page: &mut String, drivers: &[&Description]) {
+    let columns = |cell: &dyn Fn(&Description) -> String| {
+        let cells: Vec<_> = drivers.iter().map(|driver| cell(driver)).collect();
+        cells.join(" | ")
+    };
+    let names = columns(&|driver| format!("[{0}](#{0})", driver.name));
+    writeln!(page, "| | {names} |").unwrap();
+    writeln!(page, "| --- | {} |", columns(&|_| "---".into())).unwrap();
+    for &feature in Feature::ALL {
+        let cells = columns(&|driver| match driver.support(feature) {
+            Support::No => String::new(),
+            Support::Yes => "yes".into(),
+            Support::Partly(_) => "partly".into(),
+        });
+        if feature != Feature::Needs {
+            writeln!(page, "| {} | {cells} |", feature.text()).unwrap();
+        }
+    }
+}
+
+fn section(page: &mut String, driver: &Description) {
+    let (name, summary) = (driver.name, driver.summary);
+    writeln!(page, "\n## {name}\n\n`{}`: {summary}.", driver.form()).unwrap();
+    if !driver.options.is_empty() {
+        writeln!(
+            page,
+            "\n| option | default | meaning |\n| --- | --- | --- |"
+        )
+        .unwrap();
+    }
+    for option in driver.options {
+        let SpecOption {
+            key,
+            values,
+            default,
+            text,
+        } = option;
+        let values = values.replace('|', "\\|");
+        writeln!(page, "| `{key}={values}` | {default} | {text} |").unwrap();
+    }
+    let partly = Feature::ALL.iter().filter_map(|&feature| {
+        let Support::Partly(words) = driver.support(feature) else {
+            return None;
+        };
+        Some(format!("- {}: {words}", feature.text()))
+    });
+    let partly: Vec<_> = partly.collect();
+    if !partly.is_empty() {
+        writeln!(page, "\n{}", partly.join("\n")).unwrap();
+    }
+}
+
+fn main() -> std::io::Result<()> {
+    let registry = Registry::builtin();
+    let page = page(&registry.descriptions().collect::<Vec<_>>());
+    if std::env::args()
+        .nth(1)
+        .is_some_and(|argument| argument == "--write")
+    {
+        return std::fs::write(PAGE, page);
+    }
+    print!("{page}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_what_the_drivers_say() {
+        let registry = Registry::builtin();
+        let page = page(&registry.descriptions().collect::<Vec<_>>());
+        let there = std::fs::read_to_string(PAGE).unwrap_or_default();
+        assert!(
+            there == page,
+            "docs/drivers.md is out of date: {REGENERATE}"
+        );
+    }
+}

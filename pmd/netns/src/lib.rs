@@ -1,0 +1,198 @@
+//! For tests: network namespaces of their own, and cables between them. They are gone when
+//! dropped. Needs root and ip(8); without them a test is told to skip.
+//!
+//! ```
+//! use pollux_netns::Cable;
+//!
+//! let Some(cable) = Cable::new(1500) else { return };
+//! let kernel = cable.peer(7000);
+//! let port = cable.a.within(|| "open a port on `va` here");
+//! # drop((kernel, port));
+//! ```
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::missing_panics_doc)] // a panic is how a test fails
+
+mod frames;
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::AsFd;
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+pub use frames::{assert_udp, payload, udp_frame};
+
+/// Ethernet address of `va`.
+pub const MAC_A: [u8; 6] = [2, 0, 0, 0, 0, 0x0a];
+/// Ethernet address of `vb`.
+pub const MAC_B: [u8; 6] = [2, 0, 0, 0, 0, 0x0b];
+/// Address of the port's end; only the neighbour table of the other end knows it.
+pub const IP_A: [u8; 4] = [10, 77, 0, 2];
+/// Address of the kernel's end.
+pub const IP_B: [u8; 4] = [10, 77, 0, 1];
+
+/// Runs a command to its end.
+#[must_use]
+pub fn run(line: &str) -> Output {
+    let mut words = line.split_whitespace();
+    let program = words.next().unwrap();
+    let output = Command::new(program).args(words).output();
+    output.unwrap_or_else(|error| panic!("{line}: {error}"))
+}
+
+/// A network namespace.
+#[derive(Debug)]
+pub struct Namespace(String);
+
+impl Namespace {
+    /// A namespace with nothing but `lo`, which is up, and without IPv6: router solicitations
+    /// would be frames that no test has sent. `None`, and the reason on stdout, where namespaces
+    /// cannot be made.
+    #[must_use]
+    pub fn new() -> Option<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("plx{}-{number}", std::process::id());
+        let Ok(output) = Command::new("ip").args(["netns", "add", &name]).output() else {
+            println!("skipped: no `ip` program");
+            return None;
+        };
+        if !output.status.success() {
+            let why = String::from_utf8_lossy(&output.stderr);
+            println!("skipped: network namespaces need root: {}", why.trim());
+            return None;
+        }
+        let namespace = Self(name);
+        namespace.within(|| {
+            for interfaces in ["all", "default"] {
+                let path = format!("/proc/sys/net/ipv6/conf/{interfaces}/disable_ipv6");
+                std::fs::write(path, "1").unwrap();
+            }
+        });
+        namespace.ip("link set lo up");
+        Some(namespace)
+    }
+
+    /// Its name, for `ip -n NAME` and `ip netns exec NAME`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+
+    /// Runs an `ip` command in it that must succeed, and returns what it printed.
+    #[track_caller]
+    #[allow(clippy::must_use_candidate)] // mostly nothing is printed
+    pub fn ip(&self, arguments: &str) -> String {
+        let output = run(&format!("ip -n {} {arguments}", self.0));
+        assert!(
+            output.status.success(),
+            "ip {arguments}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Runs a program in it to its end.
+    #[must_use]
+    pub fn exec(&self, line: &str) -> Output {
+        run(&format!("ip netns exec {} {line}", self.0))
+    }
+
+    /// Makes an interface the kernel's end: it has [`MAC_B`] and [`IP_B`], and knows the station
+    /// of [`IP_A`].
+    pub fn make_kernel_end(&self, device: &str) {
+        self.ip(&format!("link set {device} address 02:00:00:00:00:0b"));
+        self.ip(&format!("address add 10.77.0.1/24 dev {device}"));
+        self.ip(&format!(
+            "neighbour add 10.77.0.2 lladdr 02:00:00:00:00:0a dev {device} nud permanent"
+        ));
+    }
+
+    /// A UDP socket at the kernel's end, for the addresses of the port's end.
+    #[must_use]
+    pub fn peer(&self, port: u16) -> UdpSocket {
+        self.within(|| {
+            let bind = || UdpSocket::bind((Ipv4Addr::from(IP_B), port));
+            // A program that another test is starting holds a copy of a closed socket until it
+            // runs.
+            let mut socket = bind();
+            for _ in 0..100 {
+                if !matches!(&socket, Err(error) if error.kind() == ErrorKind::AddrInUse) {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(10));
+                socket = bind();
+            }
+            let socket = socket.unwrap();
+            socket.connect((Ipv4Addr::from(IP_A), 9000)).unwrap();
+            socket
+                .set_read_timeout(Some(Duration::from_secs(5)))
+                .unwrap();
+            socket
+        })
+    }
+
+    /// Runs a closure in a thread of its own inside the namespace; what it opens stays there.
+    pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                let file = File::open(format!("/run/netns/{}", self.0)).unwrap();
+                move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+                work()
+            });
+            thread.join().unwrap()
+        })
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = run(&format!("ip netns delete {}", self.0));
+    }
+}
+
+/// Two namespaces with a veth pair between them: `va` in the first is the port's, `vb` in the
+/// second the kernel's.
+#[derive(Debug)]
+pub struct Cable {
+    /// Where `va` is.
+    pub a: Namespace,
+    /// Where `vb` is.
+    pub b: Namespace,
+}
+
+impl Cable {
+    /// A cable whose far end is [the kernel's](Namespace::make_kernel_end). `None` as for
+    /// [`Namespace::new`].
+    #[must_use]
+    pub fn new(mtu: u32) -> Option<Self> {
+        let cable = Self::bare(mtu)?;
+        cable.b.make_kernel_end("vb");
+        Some(cable)
+    }
+
+    /// A cable between ends that are up but have no IP addresses.
+    #[must_use]
+    pub fn bare(mtu: u32) -> Option<Self> {
+        let (a, b) = (Namespace::new()?, Namespace::new()?);
+        a.ip(&format!(
+            "link add va mtu {mtu} address 02:00:00:00:00:0a type veth \
+             peer name vb mtu {mtu} address 02:00:00:00:00:0b netns {}",
+            b.name()
+        ));
+        a.ip("link set va up");
+        b.ip("link set vb up");
+        Some(Self { a, b })
+    }
+
+    /// See [`Namespace::peer`]: at the far end.
+    #[must_use]
+    pub fn peer(&self, port: u16) -> UdpSocket {
+        self.b.peer(port)
+    }
+}

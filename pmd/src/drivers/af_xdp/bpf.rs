@@ -1,0 +1,262 @@
+//! Maps, programs and links of the kernel's BPF machine: bpf(2), linux/bpf.h.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use super::abi;
+use super::program::Instruction;
+
+/// Calls bpf(2) with the first bytes of its `union bpf_attr`; the kernel takes the rest as zeros.
+///
+/// # Safety
+/// `T` is the part of `union bpf_attr` that `command` uses, without padding, and what it points to
+/// lives and has the length that the command expects.
+unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c_long> {
+    // SAFETY: the kernel reads and writes `size_of::<T>()` bytes of a `T` that is borrowed
+    // exclusively; for what it points to the caller stands.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            command,
+            std::ptr::from_mut(attributes),
+            size_of::<T>(),
+        )
+    };
+    if result >= 0 {
+        Ok(result)
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// As `bpf`, for a command that makes a file descriptor (with close-on-exec, all of them).
+///
+/// # Safety
+/// As for `bpf`.
+unsafe fn bpf_fd<T>(command: libc::c_int, attributes: &mut T) -> io::Result<OwnedFd> {
+    // SAFETY: as the caller promises; the descriptor is new, so nobody else owns it.
+    unsafe {
+        let fd = bpf(command, attributes)?;
+        Ok(OwnedFd::from_raw_fd(fd as libc::c_int))
+    }
+}
+
+fn address<T: ?Sized>(of: &T) -> u64 {
+    std::ptr::from_ref(of).cast::<u8>().addr() as u64
+}
+
+#[repr(C)]
+struct MapCreate {
+    map_type: u32,
+    key_size: u32,
+    value_size: u32,
+    max_entries: u32,
+}
+
+#[repr(C)]
+struct MapElement {
+    map_fd: u32,
+    padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+/// A map from `u32` to `V`, freed when the last program and descriptor are gone.
+pub(super) struct Map<V> {
+    fd: OwnedFd,
+    of: std::marker::PhantomData<V>,
+}
+
+impl<V> AsFd for Map<V> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl<V> Map<V> {
+    fn new(map_type: u32, entries: u32) -> io::Result<Self> {
+        let mut attributes = MapCreate {
+            map_type,
+            key_size: 4,
+            value_size: size_of::<V>() as u32,
+            max_entries: entries,
+        };
+        // SAFETY: the attributes of BPF_MAP_CREATE; they point to nothing.
+        let fd = unsafe { bpf_fd(abi::BPF_MAP_CREATE, &mut attributes) }?;
+        Ok(Self {
+            fd,
+            of: std::marker::PhantomData,
+        })
+    }
+
+    /// A map that is none, for tests: every call on it fails.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn dummy(fd: OwnedFd) -> Self {
+        Self {
+            fd,
+            of: std::marker::PhantomData,
+        }
+    }
+
+    #[allow(clippy::trivially_copy_pass_by_ref)] // its address is what the kernel is told
+    fn element(&self, key: &u32, value: u64) -> MapElement {
+        MapElement {
+            map_fd: self.fd.as_raw_fd() as u32,
+            padding: 0,
+            key: address(key),
+            value,
+            flags: 0,
+        }
+    }
+}
+
+impl Map<u32> {
+    /// A map from a NIC's queue to the XDP socket that has its frames.
+    pub(super) fn of_sockets(queues: u32) -> io::Result<Self> {
+        Self::new(abi::BPF_MAP_TYPE_XSKMAP, queues)
+    }
+
+    /// Gives a queue's frames to a socket.
+    pub(super) fn insert(&self, queue: u32, socket: impl AsFd) -> io::Result<()> {
+        let fd = socket.as_fd().as_raw_fd() as u32;
+        let mut attributes = self.element(&queue, address(&fd));
+        // SAFETY: the attributes of BPF_MAP_UPDATE_ELEM; key and value live for the call and have
+        // the sizes that the map was made with.
+        unsafe { bpf(abi::BPF_MAP_UPDATE_ELEM, &mut attributes) }.map(drop)
+    }
+}
+
+impl Map<u64> {
+    /// One counter.
+    pub(super) fn of_counter() -> io::Result<Self> {
+        Self::new(abi::BPF_MAP_TYPE_ARRAY, 1)
+    }
+
+    /// The counter now.
+    pub(super) fn count(&self) -> io::Result<u64> {
+        let mut count = 0_u64;
+        let value = std::ptr::from_mut(&mut count).addr() as u64;
+        let mut attributes = self.element(&0, value);
+        // SAFETY: the attributes of BPF_MAP_LOOKUP_ELEM; the kernel reads the key and writes the 8
+        // bytes of the value, which live for the call.
+        unsafe { bpf(abi::BPF_MAP_LOOKUP_ELEM, &mut attributes) }?;
+        // Volatile: the compiler does not see that the call writes it.
+        // SAFETY: a local variable.
+        Ok(unsafe { (&raw const count).read_volatile() })
+    }
+}
+
+#[repr(C)]
+struct ProgramLoad {
+    kind: u32,
+    instructions: u32,
+    code: u64,
+    license: u64,
+    log_level: u32,
+    log_size: u32,
+    log: u64,
+    kernel_version: u32,
+    flags: u32,
+}
+
+/// A loaded XDP program.
+pub(super) struct Program(OwnedFd);
+
+impl Program {
+    /// Has the kernel verify and take a program.
+    pub(super) fn load(code: &[Instruction]) -> io::Result<Self> {
+        let load = |flags| {
+            let mut attributes = ProgramLoad {
+                kind: abi::BPF_PROG_TYPE_XDP,
+                instructions: code.len() as u32,
+                code: address(code),
+                license: address(c"Dual MIT/GPL"),
+                log_level: 0,
+                log_size: 0,
+                log: 0,
+                kernel_version: 0,
+                flags,
+            };
+            // SAFETY: the attributes of BPF_PROG_LOAD; the kernel reads `instructions` times 8
+            // bytes of code and a terminated string, both of which live for the call.
+            unsafe { bpf_fd(abi::BPF_PROG_LOAD, &mut attributes) }
+        };
+        // A kernel before 5.18 does not know frames in pieces.
+        match load(abi::BPF_F_XDP_HAS_FRAGS) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => load(0),
+            loaded => loaded,
+        }
+        .map(Self)
+    }
+
+    /// Runs the program on a frame; returns what it says of it.
+    #[cfg(test)]
+    pub(super) fn run(&self, frame: &[u8]) -> io::Result<u32> {
+        let mut out = vec![0_u8; frame.len() + 256];
+        let mut attributes = TestRun {
+            program: self.0.as_raw_fd() as u32,
+            result: 0,
+            len_in: frame.len() as u32,
+            len_out: out.len() as u32,
+            data_in: address(frame),
+            data_out: out.as_mut_ptr().addr() as u64,
+            repeat: 1,
+            duration: 0,
+        };
+        // SAFETY: the attributes of BPF_PROG_TEST_RUN; both buffers live for the call and have
+        // these lengths.
+        unsafe { bpf(abi::BPF_PROG_TEST_RUN, &mut attributes) }?;
+        // SAFETY: a local variable; volatile, since the compiler does not see the call write it.
+        Ok(unsafe { (&raw const attributes.result).read_volatile() })
+    }
+}
+
+#[cfg(test)]
+#[repr(C)]
+struct TestRun {
+    program: u32,
+    result: u32,
+    len_in: u32,
+    len_out: u32,
+    data_in: u64,
+    data_out: u64,
+    repeat: u32,
+    duration: u32,
+}
+
+#[repr(C)]
+struct LinkCreate {
+    program: u32,
+    interface: u32,
+    attach_type: u32,
+    flags: u32,
+}
+
+/// A program that is attached to an interface, until this is dropped or the process ends.
+pub(super) struct Link(OwnedFd);
+
+impl Link {
+    /// Attaches a program; `flags` choose native or generic.
+    pub(super) fn attach(program: &Program, interface: i32, flags: u32) -> io::Result<Self> {
+        let mut attributes = LinkCreate {
+            program: program.0.as_raw_fd() as u32,
+            interface: interface as u32,
+            attach_type: abi::BPF_XDP,
+            flags,
+        };
+        // SAFETY: the attributes of BPF_LINK_CREATE; they point to nothing.
+        unsafe { bpf_fd(abi::BPF_LINK_CREATE, &mut attributes) }.map(Self)
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // Closing would detach as well, but not while a child process that is just being started
+        // holds a copy of the descriptor.
+        let mut link = self.0.as_raw_fd() as u32;
+        // SAFETY: the attributes of BPF_LINK_DETACH: the descriptor alone. It fails where the
+        // interface has gone, and then there is nothing to detach from.
+        let _ = unsafe { bpf(abi::BPF_LINK_DETACH, &mut link) };
+    }
+}

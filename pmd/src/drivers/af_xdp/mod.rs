@@ -1,0 +1,293 @@
+//! A Linux network interface by way of AF_XDP: past most of the kernel, without taking the NIC away
+//! from it.
+//!
+//! An XDP program on the interface gives frames to an XDP socket on each of the NIC's queues, and
+//! the kernel writes them into buffers of the port's own pool: the pool's memory is the sockets'
+//! UMEM, which all queues share, since a buffer that one has received may be sent by another. Where
+//! the NIC can reach that memory nothing is copied at all (`zerocopy`); else the kernel copies once
+//! each way. Frames that are sent go from where they lie.
+//!
+//! Program, sockets and maps are made through bpf(2) and setsockopt(2) alone; they go with the last
+//! queue, in that order, or with the process.
+//!
+//! Frames of NIC queues that are not the port's go on to the kernel. What the kernel has no buffer
+//! for is [`Cause::NoMbuf`](crate::Cause::NoMbuf), what comes faster than it is polled
+//! [`Cause::RingFull`](crate::Cause::RingFull), what the program drops (`other=drop`)
+//! [`Cause::NotForUs`](crate::Cause::NotForUs). There are no stamps: XDP has them only by programs
+//! that are written for one NIC. A VLAN tag that the NIC takes out of frames is lost, since XDP does
+//! not tell of it: `ethtool -K IF rxvlan off`.
+
+mod abi;
+mod attachment;
+mod bpf;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod hostile;
+mod options;
+mod program;
+mod ring;
+mod rx;
+mod socket;
+mod start;
+mod steer;
+mod tx;
+mod umem;
+
+use std::sync::{Arc, Weak};
+
+use self::attachment::Attachment;
+use self::options::{OPTIONS, Options};
+use self::start::Setup;
+use self::umem::Umem;
+use crate::driver::{
+    Capabilities, Description, Driver, Feature, Link, Queues, RxDriver, Statistics, Support,
+    Target, TxDriver,
+};
+use crate::drivers::Step;
+use crate::drivers::interface::{Control, Interface, View, Watch};
+use crate::port::{PortConfig, PortError};
+use crate::spec::PortSpec;
+
+pub(crate) const DESCRIPTION: Description = Description {
+    target: Some(Target {
+        form: "IF",
+        what: "an interface",
+        example: "eth0",
+    }),
+    options: OPTIONS,
+    features: &[
+        (Feature::Receive, Support::Yes),
+        (Feature::Send, Support::Yes),
+        (
+            Feature::MultiQueue,
+            Support::Partly("as many as the NIC has"),
+        ),
+        (
+            Feature::Steering,
+            Support::Partly("by the NIC: its own hash, and UDP ports by option"),
+        ),
+        (Feature::Link, Support::Yes),
+        (Feature::Speed, Support::Partly("where the NIC knows it")),
+        (Feature::Jumbo, Support::Partly("since Linux 6.6")),
+        (Feature::Promiscuous, Support::Yes),
+        (Feature::Multicast, Support::Yes),
+        (
+            Feature::Statistics,
+            Support::Partly("of the interface and of each socket"),
+        ),
+        (
+            Feature::ZeroCopyRx,
+            Support::Partly("where the NIC's driver can, with buffers of 2048 or 4096 B"),
+        ),
+        (
+            Feature::ZeroCopyTx,
+            Support::Partly("where the NIC's driver can, with buffers of 2048 or 4096 B"),
+        ),
+        (Feature::KernelBacked, Support::Yes),
+        (
+            Feature::Needs,
+            Support::Partly("CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF; Linux 5.11"),
+        ),
+    ],
+    check: |spec| Options::parse(spec).map(drop),
+    ..Description::new("af_xdp", "a network interface past most of the kernel")
+};
+
+/// Queues of a NIC whose driver does not say how many it has: the kernel will.
+const MAX_QUEUES: u16 = 64;
+
+struct AfXdp {
+    spec: String,
+    options: Options,
+    interface: Interface,
+    /// Each way, from the first that is the port's.
+    queues: (u16, u16),
+    link: Arc<Watch>,
+    view: View,
+    /// Of the queues, while they are there.
+    shared: Weak<Attachment>,
+}
+
+pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
+    let options = Options::parse(spec)?;
+    let device = |what: String| PortError::Device {
+        port: spec.to_string(),
+        what,
+    };
+    let control = Control::new().map_err(|error| device(error.to_string()))?;
+    let interface =
+        Interface::find(&control, &options.interface).map_err(|error| device(error.to_string()))?;
+    let all = steer::queues(&control, &interface).unwrap_or((MAX_QUEUES, MAX_QUEUES));
+    let queues = (
+        all.0.saturating_sub(options.first_queue),
+        all.1.saturating_sub(options.first_queue),
+    );
+    if queues == (0, 0) {
+        let (name, first) = (&interface.name, options.first_queue);
+        let what = format!(
+            "{name} has {} queues to receive and {} to send, so none from {first} on",
+            all.0, all.1
+        );
+        return Err(device(what));
+    }
+    let view = View::new(&interface).map_err(|error| device(error.to_string()))?;
+    let link = Arc::new(Watch::new(control, interface.clone()));
+    Ok(Box::new(AfXdp {
+        spec: spec.to_string(),
+        options,
+        interface,
+        queues,
+        link,
+        view,
+        shared: Weak::new(),
+    }))
+}
+
+impl AfXdp {
+    fn umem(&self, config: &PortConfig) -> Result<Umem, PortError> {
+        let device = |what| PortError::Device {
+            port: self.spec.clone(),
+            what,
+        };
+        let umem = Umem::new(&config.pool).map_err(device)?;
+        if self.options.mode == libc::XDP_ZEROCOPY && !umem.is_aligned() {
+            return Err(device(format!(
+                "mode=zerocopy needs buffers of 2048 or 4096 B, headroom included, and the \
+                 pool's have {} B; set another data_room, or mode=copy",
+                config.pool.stride()
+            )));
+        }
+        Ok(umem)
+    }
+
+    fn refused(&self, (what, error): Step) -> PortError {
+        let hint = match error.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => {
+                "AF_XDP needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: run as root, or once `sudo \
+                 setcap cap_net_raw,cap_net_admin,cap_bpf+ep PROGRAM`"
+            }
+            Some(libc::EBUSY) if what.contains("queue") => {
+                "another XDP socket is bound to it; stop that program, or take another queue="
+            }
+            Some(libc::EBUSY | libc::EEXIST) => {
+                "another XDP program is attached; `ip link set dev IF xdp off` detaches it"
+            }
+            Some(libc::ENOBUFS | libc::ENOMEM) => {
+                "locked memory is limited: raise it with `ulimit -l unlimited`, or ask for a \
+                 smaller pool or ring="
+            }
+            Some(libc::ERANGE) => {
+                "the MTU is too large for XDP in this driver; lower it, or use \
+                 attach=skb"
+            }
+            Some(libc::ENOSPC) => {
+                "this driver wants as many receive queues as the other end has to send (`ethtool \
+                 -L`); or use attach=skb"
+            }
+            Some(libc::EOPNOTSUPP) if what.contains("bind") => {
+                "the NIC's driver has no zero copy; use mode=copy"
+            }
+            Some(libc::EOPNOTSUPP) if what.contains("steer") => {
+                "the NIC has no classifier for UDP ports; leave steer= out, and the program that \
+                 receives sorts"
+            }
+            Some(libc::EOPNOTSUPP) => "the NIC's driver has no place for it; use attach=skb",
+            Some(libc::EINVAL) if what.contains("bind") => {
+                "there is no such queue, or, with an MTU longer than a buffer, a kernel before 6.6"
+            }
+            Some(libc::ENODEV | libc::ENXIO) => "the interface has gone since the port was opened",
+            _ => "",
+        };
+        PortError::System {
+            port: self.spec.clone(),
+            what: format!("{what} on {}", self.interface.name),
+            hint: hint.into(),
+            error,
+        }
+    }
+}
+
+impl Driver for AfXdp {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            max_rx_queues: self.queues.0,
+            max_tx_queues: self.queues.1,
+            mac: Some(self.interface.mac),
+            max_frame: self.interface.mtu + 14,
+            wire_time: false,
+            recorded: false,
+            kernel_backed: true,
+        }
+    }
+
+    fn validate(&self, config: &PortConfig) -> Result<(), PortError> {
+        self.umem(config)?;
+        let steered = self.options.steer.iter().map(|rule| rule.queue);
+        match steered.max() {
+            Some(queue) if queue >= config.rx_queues => Err(PortError::Unsupported {
+                port: self.spec.clone(),
+                asked: format!("steering to queue {queue}"),
+                offered: format!("queues 0 to {}", config.rx_queues.saturating_sub(1)),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
+        let umem = self.umem(config)?;
+        let setup = Setup {
+            options: &self.options,
+            interface: &self.interface,
+            config,
+            link: &self.link,
+            umem: &umem,
+        };
+        let started = setup.start().map_err(|step| self.refused(step))?;
+        let name = &self.interface.name;
+        if started.shared.socket(0).is_zero_copy() {
+            tracing::info!("{name}: zero copy");
+        } else if self.options.mode == 0 && !umem.is_aligned() {
+            tracing::info!(
+                "{name}: the kernel copies; a NIC that could do without needs buffers of 2048 or \
+                 4096 B, headroom included, and these have {} B (data_room)",
+                config.pool.stride()
+            );
+        } else {
+            tracing::info!("{name}: the kernel copies");
+        }
+        self.shared = Arc::downgrade(&started.shared);
+        Ok(Queues {
+            rx: started
+                .rx
+                .into_iter()
+                .map(|queue| Box::new(queue) as Box<dyn RxDriver>)
+                .collect(),
+            tx: started
+                .tx
+                .into_iter()
+                .map(|queue| Box::new(queue) as Box<dyn TxDriver>)
+                .collect(),
+        })
+    }
+
+    fn link(&self) -> Link {
+        self.view.link()
+    }
+
+    /// Those of the interface, which others may be using too, then those of each queue's socket.
+    fn statistics(&self) -> Statistics {
+        let mut statistics = self.view.statistics();
+        if let Some(shared) = self.shared.upgrade() {
+            for (i, counts) in shared.statistics() {
+                let mut add = |name: &str, value| {
+                    statistics.push((format!("socket{i}_{name}").into(), value));
+                };
+                add("rx_dropped", counts.dropped);
+                add("rx_ring_full", counts.ring_full);
+                add("fill_ring_empty", counts.fill_empty);
+                add("invalid_descs", counts.invalid);
+            }
+        }
+        statistics
+    }
+}

@@ -1,0 +1,233 @@
+//! The options of a port spec.
+
+use std::ops::RangeInclusive;
+
+use super::abi;
+use crate::driver::SpecOption;
+use crate::driver::filter::{self, Filter};
+use crate::spec::{PortSpec, SpecError};
+
+pub(super) const OPTIONS: &[SpecOption] = &[
+    SpecOption {
+        key: "queue",
+        values: "N",
+        default: "0",
+        text: "first of the NIC's queues; the port's own follow it",
+    },
+    SpecOption {
+        key: "ring",
+        values: "FRAMES",
+        default: "as configured",
+        text: "frames in each ring, rounded up to a power of two",
+    },
+    SpecOption {
+        key: "mode",
+        values: "auto|copy|zerocopy",
+        default: "auto",
+        text: "whether the NIC reaches the pool's memory by itself; `auto` where it can",
+    },
+    SpecOption {
+        key: "attach",
+        values: "auto|native|skb",
+        default: "auto",
+        text: "where the XDP program runs: in the NIC's driver, or behind it, as any NIC can; \
+               `auto` in the driver where that has a place for it",
+    },
+    SpecOption {
+        key: "other",
+        values: "port|kernel|drop",
+        default: "port",
+        text: "where frames of other protocols than UDP over IPv4 and IPv6 go: to the port too, \
+               on to the kernel, or nowhere (counted)",
+    },
+    SpecOption {
+        key: "ports",
+        values: "LO-HI",
+        default: "all",
+        text: "UDP destination ports that are not `other`; with it, `other` is `kernel` unless \
+               said",
+    },
+    SpecOption {
+        key: "steer",
+        values: "PORT:QUEUE+...",
+        default: "none",
+        text: "UDP destination ports (IPv4) that the NIC itself gives to a queue of the port, by \
+               rules that go with it",
+    },
+    SpecOption {
+        key: "wakeup",
+        values: "on|off",
+        default: "on",
+        text: "call the kernel only when it asks to be called",
+    },
+    SpecOption {
+        key: "busy-poll",
+        values: "USEC",
+        default: "off",
+        text: "have the kernel poll the NIC in this program's calls, for so long each",
+    },
+    SpecOption {
+        key: "checksums",
+        values: "verify|trust",
+        default: "verify",
+        text: "`trust` marks all frames as verified: on a virtual link the sender leaves \
+               checksums unfinished, and AF_XDP does not tell",
+    },
+    filter::PROMISC,
+    filter::MULTICAST,
+];
+
+/// What becomes of frames that are not the port's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Other {
+    Port,
+    Kernel,
+    Drop,
+}
+
+/// Frames to one UDP port go to one queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Steer {
+    pub(super) port: u16,
+    /// Counted from the port's first queue.
+    pub(super) queue: u16,
+}
+
+pub(super) struct Options {
+    pub(super) interface: String,
+    pub(super) first_queue: u16,
+    pub(super) ring: Option<usize>,
+    /// XDP_COPY, XDP_ZEROCOPY or neither.
+    pub(super) mode: u16,
+    /// XDP_FLAGS_DRV_MODE, XDP_FLAGS_SKB_MODE or neither.
+    pub(super) attach: u32,
+    pub(super) other: Other,
+    pub(super) ports: Option<RangeInclusive<u16>>,
+    pub(super) steer: Vec<Steer>,
+    pub(super) need_wakeup: bool,
+    pub(super) busy_poll: Option<u32>,
+    pub(super) trust_checksums: bool,
+    pub(super) filter: Filter,
+}
+
+impl Options {
+    pub(super) fn parse(spec: &PortSpec) -> Result<Self, SpecError> {
+        let ports = spec.option("ports").map(|text| {
+            range(text).ok_or_else(|| {
+                spec.bad_value("ports", text, "one UDP port, or LO-HI as in 5000-5099")
+            })
+        });
+        let ports = ports.transpose()?;
+        let others = [
+            ("port", Other::Port),
+            ("kernel", Other::Kernel),
+            ("drop", Other::Drop),
+        ];
+        let other = match (spec.option("other"), &ports) {
+            (None, Some(_)) => Other::Kernel,
+            (Some(text @ "port"), Some(_)) => {
+                return Err(spec.bad_value("other", text, "kernel or drop, where ports= is given"));
+            }
+            _ => spec.choice("other", others)?,
+        };
+        let modes = [
+            ("auto", 0),
+            ("copy", libc::XDP_COPY),
+            ("zerocopy", libc::XDP_ZEROCOPY),
+        ];
+        let places = [
+            ("auto", 0),
+            ("native", abi::XDP_FLAGS_DRV_MODE),
+            ("skb", abi::XDP_FLAGS_SKB_MODE),
+        ];
+        let (mode, attach) = (spec.choice("mode", modes)?, spec.choice("attach", places)?);
+        if mode == libc::XDP_ZEROCOPY && attach == abi::XDP_FLAGS_SKB_MODE {
+            return Err(spec.bad_value("attach", "skb", "native, where mode=zerocopy is given"));
+        }
+        Ok(Self {
+            interface: spec.target().unwrap_or_default().into(),
+            first_queue: spec.number("queue", 0..=4095)?.unwrap_or(0) as u16,
+            ring: spec.number("ring", 2..=1 << 20)?,
+            mode,
+            attach,
+            other,
+            ports,
+            steer: steering(spec)?,
+            need_wakeup: spec.switch("wakeup", true)?,
+            busy_poll: spec.number("busy-poll", 1..=1_000_000)?.map(|n| n as u32),
+            trust_checksums: spec.choice("checksums", [("verify", false), ("trust", true)])?,
+            filter: Filter::from_spec(spec)?,
+        })
+    }
+}
+
+/// `5000` or `5000-5099`.
+fn range(text: &str) -> Option<RangeInclusive<u16>> {
+    let (low, high) = text.split_once('-').unwrap_or((text, text));
+    let (low, high) = (low.parse().ok()?, high.parse().ok()?);
+    (low <= high).then_some(low..=high)
+}
+
+/// `5000:0+5001:1`.
+fn steering(spec: &PortSpec) -> Result<Vec<Steer>, SpecError> {
+    let Some(text) = spec.option("steer") else {
+        return Ok(Vec::new());
+    };
+    let rule = |rule: &str| {
+        let (port, queue) = rule.split_once(':')?;
+        Some(Steer {
+            port: port.parse().ok()?,
+            queue: queue.parse().ok()?,
+        })
+    };
+    let rules: Option<Vec<_>> = text.split('+').map(rule).collect();
+    rules.ok_or_else(|| {
+        let expected = "UDP ports with a queue each, as in 5000:0+5001:1";
+        spec.bad_value("steer", text, expected)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn parse(spec: &str) -> Result<Options, String> {
+        Options::parse(&spec.parse().unwrap()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_not_ours_is_the_kernels_unless_said() {
+        let options = parse("af_xdp:eth0").unwrap();
+        assert_eq!((options.other, options.ports), (Other::Port, None));
+        let options = parse("af_xdp:eth0,ports=5000-5099").unwrap();
+        assert_eq!(options.other, Other::Kernel);
+        assert_eq!(options.ports, Some(5000..=5099));
+        let options = parse("af_xdp:eth0,ports=7,other=drop").unwrap();
+        assert_eq!((options.other, options.ports), (Other::Drop, Some(7..=7)));
+        let steer = parse("af_xdp:eth0,steer=5000:0+5001:1").unwrap().steer;
+        let rule = |port, queue| Steer { port, queue };
+        assert_eq!(steer, [rule(5000, 0), rule(5001, 1)]);
+    }
+
+    #[test]
+    fn nonsense_is_named() {
+        for (option, told) in [
+            ("ports=9-8", "LO-HI"),
+            ("ports=70000", "LO-HI"),
+            ("ports=1,other=port", "kernel or drop"),
+            ("other=x", "port, kernel or drop"),
+            ("mode=fast", "auto, copy or zerocopy"),
+            ("attach=hw", "auto, native or skb"),
+            ("steer=5000", "5000:0+5001:1"),
+            ("steer=5000:0+", "5000:0+5001:1"),
+            ("busy-poll=0", "a number of 1 to 1000000"),
+            ("mode=zerocopy,attach=skb", "native, where"),
+            ("queue=4096", "a number of 0 to 4095"),
+            ("checksums=no", "verify or trust"),
+        ] {
+            let error = parse(&format!("af_xdp:eth0,{option}")).err().unwrap();
+            assert!(error.contains(told), "{error}");
+        }
+    }
+}

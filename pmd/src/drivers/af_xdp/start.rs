@@ -1,0 +1,241 @@
+//! Sets a port up: sockets and rings, then the buffers, then the program.
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use super::attachment::{Attachment, patiently};
+use super::bpf::{Link, Map, Program};
+use super::options::{Options, Other};
+use super::program::{self, Filter, Rest};
+use super::ring::{Consumer, Producer};
+use super::rx::{self, Rx};
+use super::socket::{COMPLETION, FILL, RX, Socket, TX};
+use super::steer::Rules;
+use super::tx::{self, Tx};
+use super::umem::{Posted, Umem};
+use crate::driver::filter;
+use crate::drivers::Step;
+use crate::drivers::af_packet::socket::Socket as PacketSocket;
+use crate::drivers::interface::{Interface, Watch};
+use crate::port::PortConfig;
+
+/// Ethernet header and one VLAN tag.
+const HEADERS: usize = 18;
+
+/// Buffers that the kernel has beyond those that fill the RX ring, so that a program that is too
+/// slow shows as a full ring, and not as a lack of buffers.
+const SPARE: usize = 64;
+
+/// A ring that must be there and is not used.
+const UNUSED: u32 = 2;
+
+type Received = (Consumer<libc::xdp_desc>, Producer<u64>);
+type Sending = (Producer<libc::xdp_desc>, Consumer<u64>);
+
+/// What a port is started with.
+pub(super) struct Setup<'a> {
+    pub(super) options: &'a Options,
+    pub(super) interface: &'a Interface,
+    pub(super) config: &'a PortConfig,
+    pub(super) link: &'a Arc<Watch>,
+    pub(super) umem: &'a Umem,
+}
+
+/// The queues of a started port.
+pub(super) struct Started {
+    pub(super) rx: Vec<Rx>,
+    pub(super) tx: Vec<Tx>,
+    pub(super) shared: Arc<Attachment>,
+}
+
+impl Setup<'_> {
+    /// Whether frames are longer than a buffer: they come and go in pieces then.
+    fn in_pieces(&self) -> bool {
+        let umem = self.umem;
+        self.interface.mtu + HEADERS > umem.frame_room().min(umem.longest_piece())
+    }
+
+    fn ring_size(&self) -> u32 {
+        let frames = self.options.ring.unwrap_or(self.config.ring);
+        frames.next_power_of_two() as u32
+    }
+
+    fn bind_flags(&self) -> u16 {
+        let mut flags = match self.options.mode {
+            // Zero copy needs aligned chunks, or long pages: the pool decides.
+            0 if !self.umem.is_aligned() => libc::XDP_COPY,
+            mode => mode,
+        };
+        if self.options.need_wakeup {
+            flags |= libc::XDP_USE_NEED_WAKEUP;
+        }
+        if self.in_pieces() {
+            flags |= libc::XDP_USE_SG;
+        }
+        flags
+    }
+
+    /// A socket with the rings that its directions need; those of FILL and COMPLETION must be
+    /// there in any case.
+    fn socket(
+        &self,
+        first: bool,
+        receive: bool,
+        send: bool,
+    ) -> Result<(Socket, Option<Received>, Option<Sending>), Step> {
+        let socket = Socket::new()?;
+        let size = self.ring_size();
+        if first {
+            socket.register(self.umem)?;
+        }
+        let received = if receive {
+            // Room for the spare buffers as well.
+            let fill = socket.producer(&FILL, 2 * size.max(SPARE as u32))?;
+            Some((socket.consumer(&RX, size)?, fill))
+        } else {
+            socket.producer::<u64>(&FILL, UNUSED)?;
+            None
+        };
+        let sending = if send {
+            let completion = socket.consumer(&COMPLETION, size)?;
+            let ring = socket.producer(&TX, size)?;
+            socket.widen_tx(size);
+            Some((ring, completion))
+        } else {
+            socket.consumer::<u64>(&COMPLETION, UNUSED)?;
+            None
+        };
+        if let Some(usec) = self.options.busy_poll {
+            socket.busy_poll(usec)?;
+        }
+        Ok((socket, received, sending))
+    }
+
+    /// Opens everything; the frames come when this returns.
+    pub(super) fn start(&self) -> Result<Started, Step> {
+        let (config, options) = (self.config, self.options);
+        let (rx_queues, tx_queues) = (config.rx_queues, config.tx_queues);
+        let (mut sockets, mut received, mut sending) = (Vec::new(), Vec::new(), Vec::new());
+        for queue in 0..rx_queues.max(tx_queues) {
+            let (receive, send) = (queue < rx_queues, queue < tx_queues);
+            let (socket, rx, tx) = self.socket(queue == 0, receive, send)?;
+            sockets.push(socket);
+            received.extend(rx);
+            sending.extend(tx);
+        }
+        let membership = if options.filter == filter::Filter::default() {
+            None
+        } else {
+            let socket = PacketSocket::new()?;
+            socket.join(self.interface.index, &options.filter)?;
+            Some(socket)
+        };
+        let map = |error| ("cannot make a BPF map", error);
+        let first = u32::from(options.first_queue);
+        let map_of_sockets = Map::of_sockets(first + u32::from(rx_queues).max(1)).map_err(map)?;
+        let drops = match options.other {
+            Other::Drop => Some(Map::of_counter().map_err(map)?),
+            Other::Port | Other::Kernel => None,
+        };
+        let rules = Rules::insert(self.interface, options.first_queue, &options.steer)
+            .map_err(|error| ("cannot steer UDP ports to queues", error))?;
+        let shared = Arc::new(Attachment::new(
+            sockets,
+            map_of_sockets,
+            drops,
+            membership,
+            rules,
+        ));
+
+        // From here on the queues see to it that the kernel lets go of the buffers first.
+        let rx = received.into_iter().enumerate();
+        let rx = rx
+            .map(|(queue, rings)| self.rx(rings, &shared, queue))
+            .collect();
+        let tx = sending.into_iter().enumerate();
+        let tx = tx
+            .map(|(queue, rings)| self.tx(rings, &shared, queue))
+            .collect();
+        let started = Started { rx, tx, shared };
+        self.bind(&started.shared)?;
+        if rx_queues > 0 {
+            self.attach(&started.shared, rx_queues)?;
+        }
+        Ok(started)
+    }
+
+    fn rx(&self, rings: Received, shared: &Arc<Attachment>, queue: usize) -> Rx {
+        // Half of the pool at most: there must be buffers to send from and to work on.
+        let share = self.config.pool.buffers() / 2 / usize::from(self.config.rx_queues);
+        let target = (self.ring_size() as usize + SPARE).min(share).max(1);
+        let mode = rx::Mode {
+            busy_poll: self.options.busy_poll.is_some(),
+            trust_checksums: self.options.trust_checksums,
+            pieces: self.in_pieces(),
+        };
+        let posted = Posted::new(self.umem.clone());
+        Rx::new(
+            rings,
+            (posted, target),
+            mode,
+            (shared.clone(), queue),
+            self.link.clone(),
+        )
+    }
+
+    fn tx(&self, rings: Sending, shared: &Arc<Attachment>, queue: usize) -> Tx {
+        let mode = tx::Mode {
+            need_wakeup: self.options.need_wakeup,
+            pieces: self.in_pieces(),
+            mtu: self.interface.mtu,
+        };
+        let posted = Posted::new(self.umem.clone());
+        Tx::new(
+            rings,
+            posted,
+            mode,
+            (shared.clone(), queue),
+            self.link.clone(),
+        )
+    }
+
+    fn bind(&self, shared: &Attachment) -> Result<(), Step> {
+        let (index, flags) = (self.interface.index, self.bind_flags());
+        let queues = self.config.rx_queues.max(self.config.tx_queues);
+        for i in 0..queues {
+            let first = (i > 0).then(|| shared.socket(0));
+            let socket = shared.socket(usize::from(i));
+            let queue = u32::from(self.options.first_queue + i);
+            patiently(|| socket.bind(index, queue, flags, first))
+                .map_err(|error| ("cannot bind to the NIC's queue", error))?;
+        }
+        Ok(())
+    }
+
+    fn attach(&self, shared: &Attachment, rx_queues: u16) -> Result<(), Step> {
+        let options = self.options;
+        let filter = match (options.other, shared.drops()) {
+            (Other::Port, _) => Filter::All,
+            (Other::Drop, Some(counter)) => Filter::Udp {
+                ports: options.ports.clone(),
+                rest: Rest::Drop(counter.as_fd()),
+            },
+            _ => Filter::Udp {
+                ports: options.ports.clone(),
+                rest: Rest::Kernel,
+            },
+        };
+        let code = program::assemble(shared.map().as_fd(), &filter);
+        let program = Program::load(&code).map_err(|error| ("cannot load a program", error))?;
+        for i in 0..rx_queues {
+            let queue = u32::from(options.first_queue + i);
+            let socket = shared.socket(usize::from(i));
+            let inserted = shared.map().insert(queue, socket);
+            inserted.map_err(|error| ("cannot give a queue's frames to a socket", error))?;
+        }
+        let link = patiently(|| Link::attach(&program, self.interface.index, options.attach))
+            .map_err(|error| ("cannot attach a program", error))?;
+        shared.attach(link);
+        Ok(())
+    }
+}

@@ -1,0 +1,311 @@
+//! Which address of the UMEM is which buffer of the pool.
+//!
+//! The pool's region is the UMEM, and the room of each buffer is a chunk of it (the kernel's
+//! Documentation/networking/af_xdp.rst, "UMEM"). The kernel puts a frame 256 bytes into its chunk.
+//! Rooms of 2048 or 4096 bytes are aligned chunks; others are declared unaligned, which the kernel
+//! takes in copy mode wherever they lie.
+
+use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache};
+
+use super::abi::XDP_PACKET_HEADROOM;
+use crate::ledger::Cause;
+
+/// Sizes of chunks that the kernel takes: XDP_UMEM_MIN_CHUNK_SIZE to a page.
+const SMALLEST: usize = 2048;
+const LARGEST: usize = 4096;
+
+/// Bits of an address behind which an unaligned chunk has the offset of the frame.
+const OFFSET_SHIFT: u32 = libc::XSK_UNALIGNED_BUF_OFFSET_SHIFT as u32;
+const ADDRESS: u64 = (1 << OFFSET_SHIFT) - 1;
+
+/// The pool's memory as the kernel is told of it.
+#[derive(Clone)]
+pub(super) struct Umem {
+    pool: Mempool,
+    base: usize,
+    len: usize,
+    stride: usize,
+    /// 2^64 / stride, rounded up: multiplying by it divides, without the time of a division, and
+    /// exactly for places below 2^48 and strides up to 2^16.
+    per_stride: u64,
+    chunk: usize,
+    /// What the pool promises to have in front of a frame beyond the kernel's own headroom.
+    headroom: usize,
+}
+
+impl Umem {
+    /// # Errors
+    /// Why the pool cannot be a UMEM, and what to set.
+    pub(super) fn new(pool: &Mempool) -> Result<Self, String> {
+        let stride = pool.stride();
+        if stride < SMALLEST {
+            return Err(format!(
+                "the pool's buffers of {stride} B (headroom and data room) are too small: AF_XDP \
+                 receives into buffers of {SMALLEST} B and more; set a larger data_room"
+            ));
+        }
+        let chunk = stride.min(LARGEST);
+        let headroom = (stride - pool.data_room()).saturating_sub(XDP_PACKET_HEADROOM);
+        if headroom + XDP_PACKET_HEADROOM >= chunk {
+            return Err(format!(
+                "the pool's headroom leaves nothing of the {chunk} B that AF_XDP can use of each \
+                 buffer; set a smaller headroom"
+            ));
+        }
+        Ok(Self {
+            base: pool.region().as_ptr().addr().get(),
+            len: pool.buffers() * stride,
+            stride,
+            per_stride: u64::MAX / stride as u64 + 1,
+            chunk,
+            headroom,
+            pool: pool.clone(),
+        })
+    }
+
+    pub(super) fn pool(&self) -> &Mempool {
+        &self.pool
+    }
+
+    /// Whether chunks are powers of two that lie at multiples of themselves.
+    pub(super) fn is_aligned(&self) -> bool {
+        self.stride == self.chunk && self.chunk.is_power_of_two()
+    }
+
+    /// Longest piece of a frame that a chunk can hold.
+    pub(super) fn frame_room(&self) -> usize {
+        self.chunk - XDP_PACKET_HEADROOM - self.headroom
+    }
+
+    /// Longest piece of a frame that any buffer can hold for sending.
+    pub(super) fn longest_piece(&self) -> usize {
+        self.pool.data_room().min(self.chunk)
+    }
+
+    /// What the kernel is told.
+    pub(super) fn registration(&self) -> libc::xdp_umem_reg {
+        libc::xdp_umem_reg {
+            addr: self.base as u64,
+            len: self.len as u64,
+            chunk_size: self.chunk as u32,
+            headroom: self.headroom as u32,
+            flags: if self.is_aligned() {
+                0
+            } else {
+                libc::XDP_UMEM_UNALIGNED_CHUNK_FLAG
+            },
+            tx_metadata_len: 0,
+        }
+    }
+
+    /// Whether the kernel can send a frame, which has one segment, from where it lies.
+    #[inline]
+    pub(super) fn can_send(&self, mbuf: &Mbuf) -> bool {
+        mbuf.pool_id() == self.pool.id() && (1..=self.chunk).contains(&mbuf.len())
+    }
+
+    /// Whether the kernel can send a piece of a frame from where it lies.
+    pub(super) fn can_send_piece(&self, bytes: &[u8]) -> bool {
+        let offset = bytes.as_ptr().addr().wrapping_sub(self.base);
+        offset < self.len && (1..=self.chunk).contains(&bytes.len())
+    }
+
+    /// Number of the room that a place below 2^48 lies in.
+    #[inline]
+    fn room_of(&self, offset: u64) -> usize {
+        ((u128::from(offset) * u128::from(self.per_stride)) >> 64) as usize
+    }
+
+    /// A copy of a frame in as few buffers of the pool as it needs; `None` if there are not so many
+    /// now.
+    #[cold]
+    pub(super) fn copy(&self, cache: &mut PoolCache, frame: &Mbuf) -> Option<Mbuf> {
+        let (mut copy, mut at) = (None, 0);
+        while at < frame.total_len() {
+            let mut piece = if cache.pool().id() == self.pool.id() {
+                cache.alloc()
+            } else {
+                self.pool.alloc()
+            }?;
+            let to = piece.append(self.longest_piece().min(frame.total_len() - at))?;
+            at += frame.copy_to(at, to);
+            match &mut copy {
+                None => copy = Some(piece),
+                Some(head) => Mbuf::chain(head, piece).ok()?,
+            }
+        }
+        copy
+    }
+
+    /// Up to `n` free buffers: from the loop's cache if that is one of our pool.
+    #[inline]
+    pub(super) fn alloc<const N: usize>(
+        &self,
+        cache: Option<&mut PoolCache>,
+        burst: &mut Burst<N>,
+        n: usize,
+    ) {
+        match cache {
+            Some(cache) if cache.pool().id() == self.pool.id() => cache.alloc_burst(burst, n),
+            _ => self.pool.alloc_burst(burst, n),
+        };
+    }
+}
+
+/// The buffers that a ring's other side has, each at its number in the pool.
+pub(super) struct Posted {
+    umem: Umem,
+    buffers: Box<[Option<Mbuf>]>,
+    count: usize,
+}
+
+impl Posted {
+    pub(super) fn new(umem: Umem) -> Self {
+        let buffers = (0..umem.pool.buffers()).map(|_| None).collect();
+        Self {
+            umem,
+            buffers,
+            count: 0,
+        }
+    }
+
+    pub(super) fn umem(&self) -> &Umem {
+        &self.umem
+    }
+
+    /// How many there are.
+    #[inline]
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// All the buffers, for whoever keeps them until the kernel has let go of them.
+    pub(super) fn surrender(&mut self) -> Box<[Option<Mbuf>]> {
+        std::mem::take(&mut self.buffers)
+    }
+
+    /// Keeps a segment; gives back one of another pool.
+    #[inline]
+    fn keep(&mut self, mbuf: Mbuf) -> Result<(), Mbuf> {
+        let slot = self.buffers.get_mut(mbuf.index() as usize);
+        let Some(slot) = slot.filter(|_| mbuf.pool_id() == self.umem.pool.id()) else {
+            return Err(mbuf);
+        };
+        // Each buffer has one owner, so the slot was empty.
+        *slot = Some(mbuf);
+        self.count += 1;
+        Ok(())
+    }
+
+    /// The place in the UMEM that an address of the kernel's means, and the number of the room
+    /// there.
+    #[inline]
+    fn find(&self, address: u64) -> (usize, usize) {
+        let place = (address & ADDRESS).saturating_add(address >> OFFSET_SHIFT) & ADDRESS;
+        (place as usize, self.umem.room_of(place))
+    }
+
+    /// Takes a buffer back, if it is posted and passes the test.
+    #[inline]
+    fn take_if(&mut self, index: usize, test: impl FnOnce(&mut Mbuf) -> bool) -> Option<Mbuf> {
+        let mbuf = self.buffers.get_mut(index)?.take_if(test)?;
+        self.count -= 1;
+        Some(mbuf)
+    }
+
+    /// Keeps a free buffer for the kernel to receive into; returns its address for FILL.
+    #[inline]
+    pub(super) fn post(&mut self, mbuf: Mbuf) -> Option<u64> {
+        let index = mbuf.index() as usize;
+        self.keep(mbuf).ok()?;
+        Some((index * self.umem.stride) as u64)
+    }
+
+    /// The piece of a frame that the kernel says is at `address`, `len` bytes long.
+    ///
+    /// # Errors
+    /// [`Cause::DeviceError`] where no posted buffer is, or what is there cannot be of that length.
+    /// The buffer, if it is a posted one, goes to the pool.
+    #[inline]
+    pub(super) fn received(&mut self, address: u64, len: u32) -> Result<Mbuf, Cause> {
+        let (offset, index) = self.find(address);
+        let taken = self.take_if(index, |_| true);
+        let mut mbuf = taken.ok_or(Cause::DeviceError)?;
+        // The buffer is fresh: its data begins, empty, behind its headroom. The kernel keeps at
+        // least as much (see `headroom`).
+        let skip = offset.checked_sub(mbuf.data_offset());
+        let skip = skip.filter(|_| len > 0).ok_or(Cause::DeviceError)?;
+        mbuf.append(skip + len as usize).ok_or(Cause::DeviceError)?;
+        if mbuf.advance(skip) {
+            Ok(mbuf)
+        } else {
+            Err(Cause::DeviceError)
+        }
+    }
+
+    /// Keeps a segment for the kernel to send; returns its address for TX and the number of its
+    /// buffer.
+    ///
+    /// # Errors
+    /// Gives back a segment of another pool.
+    #[inline]
+    pub(super) fn send(&mut self, mbuf: Mbuf) -> Result<(u64, usize), Mbuf> {
+        let (offset, index) = (mbuf.data_offset(), mbuf.index() as usize);
+        self.keep(mbuf)?;
+        Ok((offset as u64, index))
+    }
+
+    /// The segment at the address that it was sent from, and the number of its buffer; `None` if
+    /// none is on its way there.
+    #[inline]
+    pub(super) fn sent(&mut self, address: u64) -> Option<(Mbuf, usize)> {
+        let (offset, index) = self.find(address);
+        // Sent from there, and not from elsewhere in the same room.
+        let mbuf = self.take_if(index, |mbuf| mbuf.data_offset() == offset)?;
+        Some((mbuf, index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use pollux_mempool::PoolConfig;
+
+    use super::*;
+
+    fn umem(data_room: usize, headroom: usize) -> Result<Umem, String> {
+        let config = PoolConfig {
+            buffers: 2,
+            data_room,
+            headroom,
+            ..PoolConfig::default()
+        };
+        Umem::new(&Mempool::new(config).unwrap())
+    }
+
+    #[test]
+    fn a_place_is_in_its_room() {
+        for room in [2048, 2176, 2240, 4096, 4160, 9152, 65_472] {
+            let umem = umem(room - 64, 64).unwrap();
+            let stride = umem.stride as u64;
+            for k in [1, 2, 3, 1000, 8191, (1 << 30) + 1, (ADDRESS + 1) / stride] {
+                for place in [k * stride - 1, k * stride, k * stride + 1] {
+                    let place = place.min(ADDRESS);
+                    assert_eq!(umem.room_of(place) as u64, place / stride);
+                }
+            }
+            assert_eq!(umem.room_of(ADDRESS) as u64, ADDRESS / stride);
+        }
+    }
+
+    #[test]
+    fn the_pools_headroom_is_kept() {
+        let aligned = umem(1920, 128).unwrap();
+        assert!(aligned.is_aligned());
+        assert_eq!((aligned.frame_room(), aligned.headroom), (1792, 0));
+        let deep = umem(2048, 1024).unwrap();
+        assert!(!deep.is_aligned());
+        assert_eq!((deep.frame_room(), deep.headroom), (2048, 768));
+        assert!(umem(1024, 128).is_err() && umem(64, 4096).is_err());
+    }
+}

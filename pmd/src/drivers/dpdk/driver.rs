@@ -1,0 +1,268 @@
+//! The device as a port.
+
+use std::sync::Arc;
+
+use dpdk_sys as dpdk;
+use pollux_mempool::{IovaMap, Mempool};
+
+use super::device::{Device, Setup};
+use super::eal::{self, Eal};
+use super::options::Options;
+use super::rx::Rx;
+use super::stamps::Stamps;
+use super::steer;
+use super::twins::Owner;
+use super::tx::Tx;
+use crate::driver::filter::Multicast;
+use crate::driver::{Capabilities, Driver, Link, Queues, Statistics};
+use crate::port::{PortConfig, PortError};
+use crate::spec::PortSpec;
+
+/// Header of Ethernet, in front of what the MTU counts.
+const ETHERNET: usize = 14;
+
+/// Drivers that enter the kernel for each burst.
+const KERNEL_BACKED: &[&str] = &["net_af_packet", "net_af_xdp", "net_pcap", "net_tap"];
+
+struct Dpdk {
+    spec: String,
+    options: Options,
+    capabilities: Capabilities,
+    /// `None` between runs: what a device has not given back when it is stopped, it gives back when
+    /// it is closed. Dropped before the twins.
+    device: Option<Arc<Device>>,
+    twins: Option<Arc<Owner>>,
+}
+
+pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
+    let options = Options::parse(spec)?;
+    let refused = |what| PortError::Device {
+        port: spec.to_string(),
+        what,
+    };
+    let probed = eal::start(options.eal.clone(), options.pci())
+        .and_then(|eal| Device::probe(&eal, &options.devargs))
+        .map_err(refused)?;
+    Ok(Box::new(Dpdk {
+        spec: spec.to_string(),
+        capabilities: capabilities(&probed, &options),
+        options,
+        device: Some(Arc::new(probed)),
+        twins: None,
+    }))
+}
+
+fn capabilities(device: &Device, options: &Options) -> Capabilities {
+    let info = device.info();
+    Capabilities {
+        max_rx_queues: info.max_rx_queues,
+        max_tx_queues: info.max_tx_queues,
+        mac: device.mac(),
+        max_frame: usize::from(options.mtu.unwrap_or(device.mtu())) + ETHERNET,
+        wire_time: options.timestamps,
+        recorded: false,
+        kernel_backed: KERNEL_BACKED.contains(&device.driver()),
+    }
+}
+
+/// How devices see a pool's memory: by physical address only where EAL has decided so.
+fn iova_of(pool: &Mempool, is_pci: bool) -> Result<Option<IovaMap>, String> {
+    // SAFETY: reads what EAL has decided.
+    let physical = unsafe { dpdk::rte_eal_iova_mode() } == dpdk::rte_iova_mode_RTE_IOVA_PA;
+    match (is_pci, physical) {
+        // Nobody looks at the address.
+        (false, _) => Ok(None),
+        (true, false) => Ok(Some(IovaMap::virtual_(pool.region()))),
+        (true, true) => IovaMap::physical(pool.region())
+            .map(Some)
+            .map_err(|error| error.to_string()),
+    }
+}
+
+impl Dpdk {
+    fn refused(&self, what: String) -> PortError {
+        PortError::Device {
+            port: self.spec.clone(),
+            what,
+        }
+    }
+
+    fn unsupported(&self, asked: &str, offered: String) -> PortError {
+        PortError::Unsupported {
+            port: self.spec.clone(),
+            asked: asked.into(),
+            offered,
+        }
+    }
+
+    /// Sets up everything but steering and stamps, and starts the device.
+    fn set_up(
+        &self,
+        eal: &Eal,
+        device: &Device,
+        twins: &Owner,
+        config: &PortConfig,
+    ) -> Result<(), PortError> {
+        let refused = |what| self.refused(what);
+        if let Some(mtu) = self.options.mtu {
+            device.set_mtu(mtu).map_err(|why| {
+                self.unsupported(
+                    &format!("an MTU of {mtu}"),
+                    format!("{} ({why})", device.mtu()),
+                )
+            })?;
+        }
+        let info = device.info();
+        let longest = usize::from(device.mtu()) + ETHERNET + 8;
+        let room = config
+            .pool
+            .stride()
+            .saturating_sub(dpdk::RTE_PKTMBUF_HEADROOM as usize);
+        let mut rx_offloads = 0;
+        if longest > room {
+            rx_offloads |= dpdk::DPDK_RX_OFFLOAD_SCATTER & info.rx_offload_capa;
+        }
+        if self.options.timestamps {
+            rx_offloads |= dpdk::DPDK_RX_OFFLOAD_TIMESTAMP;
+        }
+        let setup = Setup {
+            rx_queues: config.rx_queues,
+            tx_queues: config.tx_queues,
+            ring: config.ring,
+            rx_offloads,
+            tx_offloads: dpdk::DPDK_TX_OFFLOAD_MULTI_SEGS & info.tx_offload_capa,
+            mempool: twins.mempool(),
+        };
+        device.configure(eal, &setup).map_err(refused)?;
+        device.start(eal).map_err(refused)?;
+        let filter = &self.options.filter;
+        let filtered = device.set_promiscuous(filter.promiscuous);
+        if filter.promiscuous {
+            filtered.map_err(|why| self.unsupported("promiscuous mode", why))?;
+        }
+        let grouped = match &filter.multicast {
+            Multicast::All => device.receive_all_groups(),
+            Multicast::Listed(groups) if groups.is_empty() => Ok(()),
+            Multicast::Listed(groups) => device.receive_groups(groups),
+        };
+        grouped.map_err(|why| self.unsupported("multicast", why))
+    }
+
+    fn try_start(&mut self, config: &PortConfig) -> Result<Queues, PortError> {
+        let refused = |what| PortError::Device {
+            port: self.spec.clone(),
+            what,
+        };
+        let eal = eal::lock();
+        let device = match self.device.take() {
+            Some(device) => device,
+            None => Arc::new(Device::probe(&eal, &self.options.devargs).map_err(refused)?),
+        };
+        self.device = Some(device.clone());
+        let twins = iova_of(&config.pool, self.options.pci().is_some())
+            .and_then(|iova| Owner::new(&eal, &config.pool, iova.as_ref()));
+        let twins = Arc::new(twins.map_err(refused)?);
+        // From here on both are given up together, by `stop`.
+        self.twins = Some(twins.clone());
+        self.set_up(&eal, &device, &twins, config)?;
+        steer::install(&device, &self.options.rules)
+            .map_err(|why| self.unsupported("steering", why))?;
+        self.queues(&device, &twins, config)
+    }
+
+    fn queues(
+        &self,
+        device: &Arc<Device>,
+        twins: &Arc<Owner>,
+        config: &PortConfig,
+    ) -> Result<Queues, PortError> {
+        let stamps = self
+            .options
+            .timestamps
+            .then(|| Stamps::new(device))
+            .transpose();
+        let stamps = stamps.map_err(|what| self.refused(what))?;
+        let info = device.info();
+        let most_segments = match info.tx_desc_lim.nb_seg_max {
+            _ if info.tx_offload_capa & dpdk::DPDK_TX_OFFLOAD_MULTI_SEGS == 0 => 1,
+            0 => usize::from(u8::MAX),
+            limit => usize::from(limit),
+        };
+        let rx = |queue| Rx::new(device.clone(), twins.clone(), queue, config.ring, stamps);
+        let tx = |queue| Tx::new(device.clone(), twins.clone(), queue, most_segments);
+        let tx = (0..config.tx_queues).map(|queue| Ok(Box::new(tx(queue)?) as Box<_>));
+        Ok(Queues {
+            rx: (0..config.rx_queues)
+                .map(|queue| Box::new(rx(queue)) as Box<_>)
+                .collect(),
+            tx: tx
+                .collect::<Result<_, _>>()
+                .map_err(|what| self.refused(what))?,
+        })
+    }
+}
+
+impl Driver for Dpdk {
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities.clone()
+    }
+
+    fn validate(&self, config: &PortConfig) -> Result<(), PortError> {
+        let Some(device) = &self.device else {
+            return Ok(());
+        };
+        let offered = device.info().rx_offload_capa;
+        if self.options.timestamps && offered & dpdk::DPDK_RX_OFFLOAD_TIMESTAMP == 0 {
+            let offered = format!("none: its driver {} does not stamp frames", device.driver());
+            return Err(self.unsupported("timestamps", offered));
+        }
+        match self
+            .options
+            .rules
+            .iter()
+            .find(|rule| rule.queue >= config.rx_queues)
+        {
+            None => Ok(()),
+            Some(rule) => Err(self.unsupported(
+                &format!("steering to queue {}", rule.queue),
+                format!(
+                    "the {} receive queues that it is set up with",
+                    config.rx_queues
+                ),
+            )),
+        }
+    }
+
+    fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
+        let started = self.try_start(config);
+        if started.is_err() {
+            // What went wrong first is what is told.
+            let _ = self.stop();
+        }
+        started
+    }
+
+    fn stop(&mut self) -> Result<(), PortError> {
+        self.device = None;
+        match self.twins.take().map_or(0, |twins| twins.held()) {
+            0 => Ok(()),
+            held => Err(self.refused(format!("DPDK has kept {held} buffers of the port"))),
+        }
+    }
+
+    fn link(&self) -> Link {
+        let down = Link {
+            up: false,
+            speed: None,
+            changes: 0,
+        };
+        self.device.as_ref().map_or(down, |device| device.link())
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.device
+            .as_ref()
+            .map(|device| device.statistics())
+            .unwrap_or_default()
+    }
+}

@@ -1,0 +1,150 @@
+//! One question to the kernel by rtnetlink(7): everything about an interface.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
+};
+
+/// Bytes of an `nlmsghdr` and of the `ifinfomsg` behind it.
+const HEADER: usize = 16;
+const MESSAGE: usize = 16;
+
+/// linux/if_link.h
+const IFLA_STATS64: u16 = 23;
+const IFLA_CARRIER_CHANGES: u16 = 35;
+
+/// The fields of `rtnl_link_stats64` (linux/if_link.h), which grows at its end. Their meaning:
+/// the kernel's Documentation/networking/statistics.rst.
+const COUNTERS: [&str; 25] = [
+    "rx_packets",
+    "tx_packets",
+    "rx_bytes",
+    "tx_bytes",
+    "rx_errors",
+    "tx_errors",
+    "rx_dropped",
+    "tx_dropped",
+    "multicast",
+    "collisions",
+    "rx_length_errors",
+    "rx_over_errors",
+    "rx_crc_errors",
+    "rx_frame_errors",
+    "rx_fifo_errors",
+    "rx_missed_errors",
+    "tx_aborted_errors",
+    "tx_carrier_errors",
+    "tx_fifo_errors",
+    "tx_heartbeat_errors",
+    "tx_window_errors",
+    "rx_compressed",
+    "tx_compressed",
+    "rx_nohandler",
+    "rx_otherhost_dropped",
+];
+
+/// A socket to the kernel's routing code; it needs no privilege. One thread at a time asks.
+pub(super) struct Netlink(OwnedFd);
+
+/// What the kernel says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Report {
+    /// How often the carrier came or went.
+    pub(super) carrier_changes: u64,
+    pub(super) counters: Vec<(&'static str, u64)>,
+}
+
+impl Netlink {
+    pub(super) fn new() -> io::Result<Self> {
+        let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
+        // NETLINK_ROUTE is protocol 0.
+        Ok(Self(socket_with(family, SocketType::RAW, flags, None)?))
+    }
+
+    /// Asks for the interface of that number; `None` if there is no such interface (any more).
+    pub(super) fn report(&self, index: i32) -> Option<Report> {
+        let mut request = [0; HEADER + MESSAGE];
+        request[..4].copy_from_slice(&((HEADER + MESSAGE) as u32).to_ne_bytes());
+        request[4..6].copy_from_slice(&libc::RTM_GETLINK.to_ne_bytes());
+        request[6..8].copy_from_slice(&(libc::NLM_F_REQUEST as u16).to_ne_bytes());
+        request[HEADER + 4..HEADER + 8].copy_from_slice(&index.to_ne_bytes());
+        send(&self.0, &request, SendFlags::empty()).ok()?;
+        let mut answer = vec![0; 32 << 10];
+        // The answer is there when the question has been sent: netlink has no queue before it.
+        let (len, _) = recv(&self.0, &mut answer[..], RecvFlags::DONTWAIT).ok()?;
+        parse(answer.get(..len)?, index)
+    }
+}
+
+/// Reads an RTM_NEWLINK message about an interface; `None` for any other.
+fn parse(message: &[u8], index: i32) -> Option<Report> {
+    let (kind, of) = (message.get(4..6)?, message.get(HEADER + 4..HEADER + 8)?);
+    if kind != libc::RTM_NEWLINK.to_ne_bytes() || of != index.to_ne_bytes() {
+        return None;
+    }
+    let mut report = Report::default();
+    let mut attributes = message.get(HEADER + MESSAGE..)?;
+    // Each attribute has its length, which counts the four bytes of the head, and its kind.
+    while let Some((&[a, b, c, d], _)) = attributes.split_first_chunk() {
+        let len = usize::from(u16::from_ne_bytes([a, b]));
+        let value = attributes.get(4..len)?;
+        match u16::from_ne_bytes([c, d]) {
+            IFLA_CARRIER_CHANGES => {
+                report.carrier_changes = u32::from_ne_bytes(value.try_into().ok()?).into();
+            }
+            IFLA_STATS64 => {
+                let (values, _) = value.as_chunks();
+                let values = values.iter().map(|&value| u64::from_ne_bytes(value));
+                report.counters = COUNTERS.into_iter().zip(values).collect();
+            }
+            _ => {}
+        }
+        attributes = attributes
+            .get(len.next_multiple_of(4)..)
+            .unwrap_or_default();
+    }
+    Some(report)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_loopback_interface_has_counters() {
+        let netlink = Netlink::new().unwrap();
+        for _ in 0..3 {
+            let report = netlink.report(1).unwrap();
+            let names: Vec<_> = report.counters.iter().map(|(name, _)| *name).collect();
+            assert!(names.starts_with(&COUNTERS[..24]), "{names:?}");
+        }
+        assert_eq!(netlink.report(i32::MAX), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_message_is_survived(
+            start in 0..8_usize,
+            lens in prop::collection::vec((0..300_u16, 20..40_u16), 0..10),
+            mut message in prop::collection::vec(any::<u8>(), 0..400),
+        ) {
+            if let Some(header) = message.first_chunk_mut::<24>() {
+                header[4..6].copy_from_slice(&libc::RTM_NEWLINK.to_ne_bytes());
+                header[20..24].copy_from_slice(&7_i32.to_ne_bytes());
+            }
+            let mut at = HEADER + MESSAGE + start;
+            for (len, kind) in lens {
+                let Some(attribute) = message.get_mut(at..at + 4) else { break };
+                attribute[..2].copy_from_slice(&len.to_ne_bytes());
+                attribute[2..].copy_from_slice(&kind.to_ne_bytes());
+                at += usize::from(len).next_multiple_of(4);
+            }
+            let _ = parse(&message, 7);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The interface as housekeeping sees it.
+
+use std::io;
+
+use super::netlink::Netlink;
+use super::{Control, Interface};
+use crate::driver::{Link, Statistics};
+
+/// Asks the kernel for link and counters of an interface, in the network namespace where it was
+/// made.
+pub(in crate::drivers) struct View {
+    control: Control,
+    netlink: Netlink,
+    index: i32,
+}
+
+impl View {
+    pub(in crate::drivers) fn new(interface: &Interface) -> io::Result<Self> {
+        Ok(Self {
+            control: Control::new()?,
+            netlink: Netlink::new()?,
+            index: interface.index,
+        })
+    }
+
+    /// The link now; down if the interface is gone.
+    pub(in crate::drivers) fn link(&self) -> Link {
+        let report = self.netlink.report(self.index).unwrap_or_default();
+        Link {
+            up: self.control.is_up(self.index),
+            speed: self.control.speed(self.index),
+            changes: report.carrier_changes,
+        }
+    }
+
+    /// The counters of the interface; none if it is gone.
+    pub(in crate::drivers) fn statistics(&self) -> Statistics {
+        let report = self.netlink.report(self.index).unwrap_or_default();
+        report
+            .counters
+            .into_iter()
+            .map(|(name, value)| (name.into(), value))
+            .collect()
+    }
+
+    /// One counter of the interface; none if it is gone.
+    pub(in crate::drivers) fn counter(&self, name: &str) -> Option<u64> {
+        let report = self.netlink.report(self.index)?;
+        let found = report.counters.iter().find(|(known, _)| *known == name);
+        found.map(|&(_, value)| value)
+    }
+}

@@ -1,0 +1,316 @@
+//! A network interface of the kernel's whose other end is this port: what the kernel sends on
+//! the interface the port receives, and the other way round. For tests, and to have the kernel
+//! take part.
+//!
+//! The interface is made when the port is opened, and goes with it unless `persist=on`; one that
+//! is there is used. Each queue is a file (the kernel's Documentation/networking/tuntap.rst,
+//! section 3.3); a system call moves one frame, straight into pool buffers or out of them. The
+//! interface is one end of a cable and the port is the other, so they have different addresses,
+//! the port sees every frame, and the interface's counters of sent frames are the port's received
+//! ones. What the kernel had no room for in a queue is
+//! [`Cause::KernelDrop`](crate::Cause::KernelDrop), in the ledger of the first queue.
+
+mod queue;
+mod rx;
+mod tx;
+
+use std::io;
+use std::sync::Arc;
+
+use self::queue::Queue;
+use self::rx::{Drops, Rx};
+use self::tx::Tx;
+use crate::driver::{
+    Capabilities, Description, Driver, Feature, Link, Queues, SpecOption, Statistics, Support,
+    Target,
+};
+use crate::drivers::Step;
+use crate::drivers::interface::{Control, Interface, View, Watch};
+use crate::net::MacAddr;
+use crate::port::{PortConfig, PortError};
+use crate::spec::{PortSpec, SpecError};
+
+pub(crate) const DESCRIPTION: Description = Description {
+    target: Some(Target {
+        form: "NAME",
+        what: "a name for its interface",
+        example: "pol0",
+    }),
+    options: &[
+        SpecOption {
+            key: "mac",
+            values: "MAC",
+            default: "made from the interface's",
+            text: "address of the port, not of the kernel's interface",
+        },
+        SpecOption {
+            key: "mtu",
+            values: "BYTES",
+            default: "the interface's",
+            text: "MTU of the interface, 68 to 65521",
+        },
+        SpecOption {
+            key: "up",
+            values: "on|off",
+            default: "off",
+            text: "switch the interface on when the port is opened",
+        },
+        SpecOption {
+            key: "persist",
+            values: "on|off",
+            default: "as it is",
+            text: "keep the interface when the port is gone",
+        },
+    ],
+    features: &[
+        (Feature::Receive, Support::Yes),
+        (Feature::Send, Support::Yes),
+        (Feature::MultiQueue, Support::Partly("64 each way")),
+        (
+            Feature::Steering,
+            Support::Partly("by flow: to the queue that sent last in it"),
+        ),
+        (Feature::Link, Support::Yes),
+        (Feature::Mtu, Support::Yes),
+        (Feature::Jumbo, Support::Partly("up to 63 buffers")),
+        (Feature::Promiscuous, Support::Partly("always")),
+        (Feature::Multicast, Support::Partly("all, always")),
+        (
+            Feature::Statistics,
+            Support::Partly("of the interface, as the kernel's end sees it"),
+        ),
+        (Feature::KernelBacked, Support::Yes),
+        (
+            Feature::Needs,
+            Support::Partly("CAP_NET_ADMIN, or a lasting interface made for the user"),
+        ),
+    ],
+    check: |spec| Options::parse(spec).map(drop),
+    ..Description::new(
+        "tap",
+        "an interface of the kernel's whose other end is the port",
+    )
+};
+
+/// The kernel's MAX_TAP_QUEUES is 256.
+const MAX_QUEUES: u16 = 64;
+
+/// Ethernet header, and a VLAN tag beside the MTU.
+const ETHERNET: usize = 14;
+const TAG: usize = 4;
+
+/// Most buffers that a frame may be in, for one system call.
+const MAX_SEGMENTS: usize = 64;
+
+struct Options {
+    name: String,
+    mac: Option<MacAddr>,
+    mtu: Option<usize>,
+    up: bool,
+    persist: Option<bool>,
+}
+
+impl Options {
+    fn parse(spec: &PortSpec) -> Result<Self, SpecError> {
+        let name = spec.target().unwrap_or_default();
+        // What the kernel allows (dev_valid_name), without the `%` of names that it completes.
+        let odd = |c: char| c.is_whitespace() || "/:%\0".contains(c);
+        if name.len() >= libc::IFNAMSIZ || [".", ".."].contains(&name) || name.contains(odd) {
+            let expected = "an interface's name has at most 15 characters, and no space, / : or %";
+            return Err(spec.bad_value("target", name, expected));
+        }
+        let mac = match spec.option("mac") {
+            None => None,
+            Some(text) => match text.parse::<MacAddr>() {
+                Ok(mac) if mac.is_unicast() => Some(mac),
+                _ => {
+                    let expected = "the address of one station, as in 02:00:00:00:00:01";
+                    return Err(spec.bad_value("mac", text, expected));
+                }
+            },
+        };
+        Ok(Self {
+            name: name.into(),
+            mac,
+            mtu: spec.number("mtu", 68..=65_521)?,
+            up: spec.switch("up", false)?,
+            persist: match spec.option("persist") {
+                None => None,
+                Some(_) => Some(spec.switch("persist", false)?),
+            },
+        })
+    }
+}
+
+struct Tap {
+    spec: String,
+    interface: Interface,
+    mac: MacAddr,
+    /// Keeps the interface while no queue does; takes no frames itself.
+    keeper: Queue,
+    control: Control,
+    watch: Arc<Watch>,
+    view: View,
+}
+
+pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
+    let options = Options::parse(spec)?;
+    match Tap::new(spec, &options) {
+        Ok(tap) => Ok(Box::new(tap)),
+        Err(step) => Err(refused(&spec.to_string(), step)),
+    }
+}
+
+fn refused(port: &str, (what, error): Step) -> PortError {
+    let hint = match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => {
+            "it needs CAP_NET_ADMIN: run as root, or have an interface of your own by `sudo ip \
+             tuntap add dev NAME mode tap multi_queue user $USER`"
+        }
+        Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => {
+            "the kernel lacks the driver: `sudo modprobe tun`"
+        }
+        Some(libc::EINVAL | libc::EBUSY) => {
+            "an interface of that name is there that is no tap with several queues, or another \
+             program's: choose another name, or `ip tuntap add dev NAME mode tap multi_queue`"
+        }
+        _ => "",
+    };
+    PortError::System {
+        port: port.into(),
+        what: what.into(),
+        hint: hint.into(),
+        error,
+    }
+}
+
+impl Tap {
+    fn new(spec: &PortSpec, options: &Options) -> Result<Self, Step> {
+        let keeper = Queue::attach(&options.name)
+            .map_err(|error| ("cannot make the tap interface", error))?;
+        keeper
+            .stand_aside()
+            .map_err(|error| ("cannot use the tap interface", error))?;
+        if let Some(persist) = options.persist {
+            keeper
+                .persist(persist)
+                .map_err(|error| ("cannot have the tap interface kept", error))?;
+        }
+        let what = "cannot ask about the tap interface";
+        let control = Control::new().map_err(|error| (what, error))?;
+        let find = || {
+            Interface::find(&control, &options.name)
+                .map_err(|error| (what, io::Error::other(error)))
+        };
+        let index = find()?.index;
+        if let Some(mtu) = options.mtu {
+            control
+                .set_mtu(index, mtu)
+                .map_err(|error| ("cannot set the MTU", error))?;
+        }
+        if options.up {
+            control
+                .switch_on(index)
+                .map_err(|error| ("cannot switch the tap interface on", error))?;
+        }
+        let interface = find()?;
+        let view = View::new(&interface).map_err(|error| (what, error))?;
+        let for_loops = Control::new().map_err(|error| (what, error))?;
+        Ok(Self {
+            spec: spec.to_string(),
+            mac: options.mac.unwrap_or_else(|| neighbour(interface.mac)),
+            keeper,
+            watch: Arc::new(Watch::new(for_loops, interface.clone())),
+            control,
+            view,
+            interface,
+        })
+    }
+
+    fn queues(&self, config: &PortConfig) -> Result<Queues, Step> {
+        let what = "cannot open a queue of the tap interface";
+        let failed = |error: io::Error| (what, error);
+        // Had it gone, a queue would make a new one; and so it would in another namespace.
+        let here = Control::new().map_err(failed)?;
+        let found = Interface::find(&here, &self.interface.name);
+        if !found.is_ok_and(|found| found.index == self.interface.index) {
+            return Err(failed(io::Error::other(
+                "it has gone since the port was opened",
+            )));
+        }
+        if let Err(error) = self
+            .control
+            .set_queue_len(self.interface.index, config.ring)
+        {
+            tracing::warn!("{}: its queues keep their length: {error}", self.spec);
+        }
+        let files = (0..config.rx_queues.max(config.tx_queues)).map(|number| {
+            let queue = Queue::attach(&self.interface.name)?;
+            if number >= config.rx_queues {
+                queue.stand_aside()?;
+            }
+            Ok(Arc::new(queue))
+        });
+        let files: io::Result<Vec<_>> = files.collect();
+        let files = files.map_err(failed)?;
+        let mut drops = if config.rx_queues > 0 {
+            Some(Drops::new(&self.interface).map_err(failed)?)
+        } else {
+            None
+        };
+        let mut queues = Queues {
+            rx: Vec::new(),
+            tx: Vec::new(),
+        };
+        for file in &files[..usize::from(config.rx_queues)] {
+            let longest = self.interface.mtu + ETHERNET + TAG;
+            let (file, watch) = (file.clone(), self.watch.clone());
+            let rx = Rx::new(file, watch, &config.pool, longest, drops.take());
+            queues.rx.push(Box::new(rx));
+        }
+        for file in &files[..usize::from(config.tx_queues)] {
+            let tx = Tx::new(file.clone(), self.watch.clone(), self.interface.mtu);
+            queues.tx.push(Box::new(tx));
+        }
+        Ok(queues)
+    }
+}
+
+/// A local address (IEEE 802-2014 section 8.4) for the other end of the cable.
+fn neighbour(mac: MacAddr) -> MacAddr {
+    let [a, b, c, d, e, f] = mac.0;
+    MacAddr([a | 2, b, c, d, e, f ^ 1])
+}
+
+impl Driver for Tap {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            max_rx_queues: MAX_QUEUES,
+            max_tx_queues: MAX_QUEUES,
+            mac: Some(self.mac),
+            max_frame: self.interface.mtu + ETHERNET,
+            wire_time: false,
+            recorded: false,
+            kernel_backed: true,
+        }
+    }
+
+    fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
+        self.queues(config)
+            .map_err(|step| refused(&self.spec, step))
+    }
+
+    fn stop(&mut self) -> Result<(), PortError> {
+        // The interface may have gone; then there is nothing to open.
+        let _ = self.keeper.open_up();
+        Ok(())
+    }
+
+    fn link(&self) -> Link {
+        self.view.link()
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.view.statistics()
+    }
+}

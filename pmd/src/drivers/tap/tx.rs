@@ -1,0 +1,110 @@
+//! The transmit side: a system call for each frame.
+
+use std::io::IoSlice;
+use std::sync::Arc;
+
+use pollux_mempool::time::{Ns, Tsc};
+use pollux_mempool::{BurstMut, Mbuf, PoolCache};
+use rustix::io::Errno;
+
+use super::queue::Queue;
+use super::{ETHERNET, MAX_SEGMENTS, TAG};
+use crate::clock::{Clock, TscClock};
+use crate::driver::TxDriver;
+use crate::drivers::interface::Watch;
+use crate::ledger::Sent;
+
+/// How long sending is not tried again while the interface is down.
+const PAUSE: Ns = Ns(10_000_000);
+
+pub(super) struct Tx {
+    queue: Arc<Queue>,
+    watch: Arc<Watch>,
+    /// Longest frame, in bytes.
+    longest: usize,
+    clock: TscClock,
+    /// When the kernel may be asked again; none: at once.
+    paused_until: Option<Tsc>,
+}
+
+/// What became of a frame.
+enum End {
+    Sent,
+    /// The kernel will never take it.
+    Refused,
+    /// The kernel has no room, or the interface is down: it can be tried again.
+    NotNow,
+}
+
+impl Tx {
+    pub(super) fn new(queue: Arc<Queue>, watch: Arc<Watch>, mtu: usize) -> Self {
+        Self {
+            queue,
+            watch,
+            longest: mtu + ETHERNET + TAG,
+            clock: TscClock::get(),
+            paused_until: None,
+        }
+    }
+
+    fn send(&mut self, mbuf: &Mbuf) -> End {
+        let segments = mbuf.segment_count();
+        if !(ETHERNET..=self.longest).contains(&mbuf.total_len()) || segments > MAX_SEGMENTS {
+            return End::Refused;
+        }
+        let mut from = mbuf.segments();
+        let next = |_| IoSlice::new(from.next().unwrap_or_default());
+        let slices: [IoSlice<'_>; MAX_SEGMENTS] = std::array::from_fn(next);
+        match self.queue.write(&slices[..segments]) {
+            Ok(_) => End::Sent,
+            Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS | Errno::NOMEM) => End::NotNow,
+            // The interface is down (tun_get_user).
+            Err(Errno::IO) => {
+                self.pause();
+                End::NotNow
+            }
+            Err(_) => End::Refused,
+        }
+    }
+
+    fn is_paused(&mut self) -> bool {
+        if let Some(until) = self.paused_until {
+            if self.clock.now() < until {
+                return true;
+            }
+            self.paused_until = None;
+        }
+        false
+    }
+
+    #[cold]
+    fn pause(&mut self) {
+        self.watch.look();
+        let pause = self.clock.to_cycles(PAUSE);
+        self.paused_until = Some(Tsc(self.clock.now().0.wrapping_add(pause)));
+    }
+}
+
+impl TxDriver for Tx {
+    fn tx(&mut self, cache: &mut PoolCache, burst: &mut BurstMut<'_>, sent: &mut Sent) -> usize {
+        if self.is_paused() {
+            return 0;
+        }
+        let (mut taken, mut frames, mut bytes) = (0, 0, 0);
+        for mbuf in burst.as_slice() {
+            match self.send(mbuf) {
+                End::Sent => {
+                    frames += 1;
+                    bytes += mbuf.total_len() as u64;
+                }
+                End::Refused => {}
+                End::NotNow => break,
+            }
+            taken += 1;
+        }
+        sent.count(frames, bytes);
+        sent.count_errors(taken as u64 - frames);
+        cache.free_front(burst, taken);
+        taken
+    }
+}

@@ -1,0 +1,353 @@
+//! The back end: does what the front end tells it, and is the device of its rings.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use zerocopy::IntoBytes;
+
+use super::connection::{Connection, Ended};
+use super::link::State;
+use super::memory;
+use super::message::{Message, Request, VringAddress, VringState, protocol};
+use super::queues::{RxSlot, TxSlot, watch};
+use crate::drivers::virtio::{
+    Areas, DeviceRx, DeviceTx, Doorbell, Features, PeerMemory, RingFeatures,
+};
+
+pub(super) struct Back {
+    /// What the front end may choose from.
+    pub(super) offered: Features,
+    pub(super) mtu: u16,
+    /// Refuse memory that can be cut short.
+    pub(super) sealed: bool,
+    pub(super) rx: Vec<Arc<RxSlot<DeviceRx>>>,
+    pub(super) tx: Vec<Arc<TxSlot<DeviceTx>>>,
+}
+
+/// A ring, as far as the front end has told of it.
+#[derive(Default)]
+struct Vring {
+    size: u16,
+    address: Option<VringAddress>,
+    /// Where it goes on: of a packed ring two halves, what is made available and what is used.
+    base: u32,
+    call: Option<OwnedFd>,
+    started: bool,
+    enabled: bool,
+    /// It is in its slot.
+    running: bool,
+}
+
+/// One front end.
+struct Session<'a> {
+    back: &'a Back,
+    state: &'a State,
+    features: Features,
+    protocol: u64,
+    memory: Option<Arc<PeerMemory>>,
+    vrings: Vec<Vring>,
+}
+
+impl Back {
+    /// Serves one front end, until it goes or the port is stopped.
+    pub(super) fn session(&self, connection: &Connection, state: &State) -> Ended {
+        self.session_with(connection, state, || {})
+    }
+
+    /// The same, with something to be done behind each message.
+    pub(super) fn session_with(
+        &self,
+        connection: &Connection,
+        state: &State,
+        mut between: impl FnMut(),
+    ) -> Ended {
+        let mut session = Session {
+            back: self,
+            state,
+            features: Features::default(),
+            protocol: 0,
+            memory: None,
+            vrings: (0..2 * self.pairs()).map(|_| Vring::default()).collect(),
+        };
+        let ended = loop {
+            if let Err(ended) = session.step(connection) {
+                break ended;
+            }
+            between();
+        };
+        session.pause_all();
+        state.set_up(false);
+        ended
+    }
+
+    fn pairs(&self) -> usize {
+        self.rx.len().max(self.tx.len())
+    }
+
+    fn offered(&self) -> Features {
+        let mut offered = self.offered | Features::VHOST_USER_PROTOCOL | Features::MTU;
+        if self.pairs() > 1 {
+            offered = offered | Features::SEVERAL_QUEUES;
+        }
+        offered
+    }
+}
+
+impl Session<'_> {
+    /// Does what the next message says, and answers if it is to be answered.
+    fn step(&mut self, connection: &Connection) -> Result<(), Ended> {
+        let mut message = connection.next(|| watch(&self.back.rx, &self.back.tx))?;
+        let answer = self.handle(&mut message);
+        let running = self.vrings.iter().take(2).all(|vring| vring.running);
+        self.state.set_up(running);
+        let acknowledge = message.needs_reply() && self.protocol & protocol::REPLY_ACK != 0;
+        let reply = match &answer {
+            Ok(Answer::Number(number)) => number.as_bytes().to_vec(),
+            Ok(Answer::Vring(state)) => state.as_bytes().to_vec(),
+            Ok(Answer::Done) if acknowledge => 0_u64.as_bytes().to_vec(),
+            Ok(Answer::Refused) | Err(_) if acknowledge => 1_u64.as_bytes().to_vec(),
+            Ok(Answer::Done) | Err(_) => Vec::new(),
+            // Somebody may be waiting for an answer that this port does not know.
+            Ok(Answer::Refused) => {
+                let number = message.number();
+                return Err(Ended::Violation(format!(
+                    "request number {number}, which was not offered"
+                )));
+            }
+        };
+        if !reply.is_empty() {
+            connection.send(message.header.reply(reply.len()), &reply, &[])?;
+        }
+        answer.map(drop)
+    }
+
+    fn handle(&mut self, message: &mut Message) -> Result<Answer, Ended> {
+        let known =
+            protocol::MULTI_QUEUE | protocol::REPLY_ACK | protocol::MTU | protocol::RESET_DEVICE;
+        let Some(request) = message.request() else {
+            return Ok(Answer::Refused);
+        };
+        match request {
+            Request::GetFeatures => return Ok(Answer::Number(self.back.offered().0)),
+            Request::GetProtocolFeatures => return Ok(Answer::Number(known)),
+            Request::GetQueueNum => return Ok(Answer::Number(self.back.pairs() as u64)),
+            Request::GetVringBase => return self.stop_ring(message.read()?).map(Answer::Vring),
+            Request::SetFeatures => self.set_features(Features(message.read()?))?,
+            Request::SetProtocolFeatures => {
+                let chosen: u64 = message.read()?;
+                if chosen & !known != 0 {
+                    let more = chosen & !known;
+                    return Err(Ended::Violation(format!(
+                        "protocol features {more:#x} were not offered"
+                    )));
+                }
+                self.protocol = chosen;
+            }
+            Request::SetOwner => {}
+            // Deprecated: "either ignore this message, or use it to disable all rings".
+            Request::ResetOwner | Request::ResetDevice => self.reset(),
+            Request::SetMemTable => {
+                let table = message.take_regions()?;
+                // The rings go on in the new memory, at their addresses.
+                self.pause_all();
+                self.memory = Some(Arc::new(memory::map(&table, self.back.sealed)?));
+                self.run_all()?;
+            }
+            Request::SetVringNum => {
+                let VringState { index, num } = message.read()?;
+                let size = u16::try_from(num)
+                    .map_err(|_| Ended::Violation(format!("a ring of {num} descriptors")))?;
+                self.change(index, |vring| vring.size = size)?;
+            }
+            Request::SetVringAddr => {
+                let address: VringAddress = message.read()?;
+                self.change(address.index, |vring| vring.address = Some(address))?;
+            }
+            Request::SetVringBase => {
+                let VringState { index, num } = message.read()?;
+                self.change(index, |vring| vring.base = num)?;
+            }
+            Request::SetVringKick => {
+                // The ring is polled, so there is no need to be woken: the descriptor is closed.
+                let (index, _kick) = message.take_vring_fd()?;
+                let on = !self.features.contains(Features::VHOST_USER_PROTOCOL);
+                self.change(index, |vring| {
+                    vring.started = true;
+                    vring.enabled |= on;
+                })?;
+            }
+            Request::SetVringCall => {
+                let (index, call) = message.take_vring_fd()?;
+                let call = call.map(eventfd).transpose()?;
+                self.change(index, |vring| vring.call = call)?;
+            }
+            // What there is to tell is told by closing the connection.
+            Request::SetVringErr => drop(message.take_vring_fd()?),
+            Request::SetVringEnable => {
+                let VringState { index, num } = message.read()?;
+                self.change(index, |vring| vring.enabled = num != 0)?;
+            }
+            Request::NetSetMtu => {
+                let mtu: u64 = message.read()?;
+                if mtu > self.back.mtu.into() {
+                    return Ok(Answer::Refused);
+                }
+            }
+        }
+        Ok(Answer::Done)
+    }
+
+    fn set_features(&mut self, chosen: Features) -> Result<(), Ended> {
+        let offered = self.back.offered();
+        if !offered.contains(chosen) {
+            let more = chosen.0 & !offered.0;
+            return Err(Ended::Violation(format!(
+                "features {more:#x} were not offered"
+            )));
+        }
+        self.pause_all();
+        self.features = chosen;
+        self.run_all()
+    }
+
+    fn vring(&mut self, index: u32) -> Result<&mut Vring, Ended> {
+        let rings = self.vrings.len();
+        self.vrings
+            .get_mut(index as usize)
+            .ok_or_else(|| Ended::Violation(format!("ring number {index} of {rings}")))
+    }
+
+    /// Changes something about a ring, which does not run meanwhile.
+    fn change(&mut self, index: u32, change: impl FnOnce(&mut Vring)) -> Result<(), Ended> {
+        self.vring(index)?;
+        self.pause(index as usize);
+        change(self.vring(index)?);
+        self.run(index as usize)
+    }
+
+    /// GET_VRING_BASE: the ring stops, and this is where it would go on.
+    fn stop_ring(&mut self, asked: VringState) -> Result<VringState, Ended> {
+        let index = asked.index;
+        self.change(index, |vring| vring.started = false)?;
+        let num = self.vring(index)?.base;
+        Ok(VringState { index, num })
+    }
+
+    fn reset(&mut self) {
+        self.pause_all();
+        for vring in &mut self.vrings {
+            vring.enabled = false;
+        }
+    }
+
+    /// Takes a ring out of its slot.
+    fn pause(&mut self, index: usize) {
+        let vring = &mut self.vrings[index];
+        if !std::mem::take(&mut vring.running) {
+            return;
+        }
+        let pair = index / 2;
+        // The odd rings are those that the driver sends by.
+        let base = if index % 2 == 1 {
+            self.back
+                .rx
+                .get(pair)
+                .and_then(|slot| slot.take())
+                .map(|ring| ring.base())
+        } else {
+            self.back
+                .tx
+                .get(pair)
+                .and_then(|slot| slot.take())
+                .map(|ring| ring.base())
+        };
+        if let Some(base) = base.map(u32::from) {
+            // Of a packed ring both halves, and both the same: what was taken has been used.
+            let used = if self.features.contains(Features::PACKED) {
+                base << 16
+            } else {
+                0
+            };
+            vring.base = used | base;
+        }
+    }
+
+    fn pause_all(&mut self) {
+        (0..self.vrings.len()).for_each(|index| self.pause(index));
+    }
+
+    fn run_all(&mut self) -> Result<(), Ended> {
+        (0..self.vrings.len()).try_for_each(|index| self.run(index))
+    }
+
+    /// Puts a ring into its slot if all is known that it needs, and it is wanted.
+    fn run(&mut self, index: usize) -> Result<(), Ended> {
+        let vring = &mut self.vrings[index];
+        let (Some(memory), Some(address)) = (&self.memory, vring.address) else {
+            return Ok(());
+        };
+        // A ring that is started and disabled should be emptied, its frames discarded; they stay
+        // where they are instead, and nothing is lost that the driver did not give up itself.
+        if vring.running || !vring.started || !vring.enabled {
+            return Ok(());
+        }
+        let features = RingFeatures::of(self.features).ok_or_else(|| {
+            Ended::Unfit("VIRTIO_F_VERSION_1: it is a driver from before the standard".into())
+        })?;
+        let areas = Areas {
+            descriptors: address.descriptors,
+            driver: address.available,
+            device: address.used,
+        };
+        let violation = |error| Ended::Violation(format!("ring number {index}: {error}"));
+        let ring = memory
+            .ring(areas, vring.size, features.packed)
+            .map_err(violation)?;
+        let doorbell = match &vring.call {
+            None => Doorbell::None,
+            Some(fd) => fd
+                .try_clone()
+                .map(Doorbell::Event)
+                .map_err(|error| Ended::System("cannot copy a descriptor", error))?,
+        };
+        // The half that says what was made available; all of that has been used.
+        let (pair, base) = (index / 2, vring.base as u16);
+        if index % 2 == 1 {
+            if let Some(slot) = self.back.rx.get(pair) {
+                let ring = DeviceRx::new(&ring, features, memory, base, doorbell);
+                slot.put(ring.map_err(violation)?);
+            }
+        } else if let Some(slot) = self.back.tx.get(pair) {
+            let ring = DeviceTx::new(&ring, features, memory, base, doorbell);
+            slot.put(ring.map_err(violation)?);
+        }
+        vring.running = true;
+        Ok(())
+    }
+}
+
+/// What the loop may ring: an eventfd that never makes it wait. (A write to anything else could
+/// block, or end in a signal.)
+fn eventfd(fd: OwnedFd) -> Result<OwnedFd, Ended> {
+    let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    let kind = std::fs::read_link(path);
+    if !kind.is_ok_and(|kind| kind.as_os_str() == "anon_inode:[eventfd]") {
+        return Err(Ended::Violation(
+            "a descriptor to be rung that is no eventfd".into(),
+        ));
+    }
+    fcntl_getfl(&fd)
+        .and_then(|flags| fcntl_setfl(&fd, flags | OFlags::NONBLOCK))
+        .map_err(Ended::system("cannot use an eventfd"))?;
+    Ok(fd)
+}
+
+/// How a request went.
+enum Answer {
+    /// It is done; told if the front end wants to know.
+    Done,
+    Refused,
+    Number(u64),
+    Vring(VringState),
+}

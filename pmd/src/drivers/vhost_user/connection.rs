@@ -1,0 +1,248 @@
+//! The socket between front end and back end: whole messages with their descriptors, nothing
+//! waited for without an end.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use zerocopy::{FromZeros, IntoBytes};
+
+use super::message::{Header, MAX_REGIONS, Message};
+
+/// How long the peer may take for a reply, or for the rest of a message that it has begun.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The same when the port is being stopped.
+const PATIENCE_AT_END: Duration = Duration::from_millis(500);
+
+/// How often the rings are looked after.
+const WATCH: Duration = Duration::from_millis(100);
+
+/// Why a session came to its end.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Ended {
+    #[error("the port is being stopped")]
+    Stopped,
+    #[error("the peer has closed the connection")]
+    Closed,
+    #[error("the peer did not {0} in time")]
+    Late(&'static str),
+    #[error("the peer does not keep to the protocol: {0}")]
+    Violation(String),
+    #[error("the peer lacks what this port needs: {0}")]
+    Unfit(String),
+    #[error("{0}: {1}")]
+    System(&'static str, #[source] io::Error),
+}
+
+impl Ended {
+    /// For `map_err`: what was tried when the system refused.
+    pub(super) fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
+        move |error| match error.into() {
+            error if error.kind() == io::ErrorKind::ConnectionReset => Self::Closed,
+            error if error.kind() == io::ErrorKind::BrokenPipe => Self::Closed,
+            error => Self::System(what, error),
+        }
+    }
+}
+
+/// Ends every wait of a control thread, from another thread.
+#[derive(Clone)]
+pub(super) struct Stop(Arc<OwnedFd>);
+
+impl Stop {
+    pub(super) fn new() -> io::Result<Self> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        Ok(Self(Arc::new(eventfd(0, flags)?)))
+    }
+
+    pub(super) fn raise(&self) {
+        // It cannot fail: the counter is far from its end, and full would do as well.
+        let _ = rustix::io::write(&*self.0, 1_u64.as_bytes());
+    }
+
+    /// Waits until something happens to `fd` (or only for the time to pass); tells whether it did.
+    pub(super) fn wait(
+        &self,
+        fd: Option<(BorrowedFd<'_>, PollFlags)>,
+        timeout: Option<Duration>,
+    ) -> Result<bool, Ended> {
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        loop {
+            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            let left = left.map(|left| Timespec {
+                tv_sec: left.as_secs() as i64,
+                tv_nsec: left.subsec_nanos().into(),
+            });
+            let mut fds = [
+                PollFd::new(&*self.0, PollFlags::IN),
+                PollFd::new(&*self.0, PollFlags::empty()),
+            ];
+            if let Some((fd, events)) = fd {
+                fds[1] = PollFd::from_borrowed_fd(fd, events);
+            }
+            match poll(&mut fds, left.as_ref()) {
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(Ended::system("cannot wait")(error)),
+                Ok(_) if !fds[0].revents().is_empty() => return Err(Ended::Stopped),
+                Ok(_) => return Ok(!fds[1].revents().is_empty()),
+            }
+        }
+    }
+}
+
+/// A connected socket.
+pub(super) struct Connection {
+    socket: UnixStream,
+    stop: Stop,
+    patience: Duration,
+}
+
+impl Connection {
+    pub(super) fn new(socket: UnixStream, stop: Stop) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Ok(Self {
+            socket,
+            stop,
+            patience: PATIENCE,
+        })
+    }
+
+    /// From here on the port's stopping ends no wait, but the peer gets less time.
+    pub(super) fn hurry(&mut self) -> Result<(), Ended> {
+        self.stop = Stop::new().map_err(Ended::system("cannot take leave"))?;
+        self.patience = PATIENCE_AT_END;
+        Ok(())
+    }
+
+    /// Waits for a message, for as long as it takes and `watch` finds nothing wrong.
+    pub(super) fn next(&self, watch: impl Fn() -> Result<(), Ended>) -> Result<Message, Ended> {
+        let message = Some((self.socket.as_fd(), PollFlags::IN));
+        while !self.stop.wait(message, Some(WATCH))? {
+            watch()?;
+        }
+        self.receive("send the rest of a message")
+    }
+
+    /// Receives a message; `what` the peer was to do, if it does not come in time.
+    pub(super) fn receive(&self, what: &'static str) -> Result<Message, Ended> {
+        let deadline = Instant::now() + self.patience;
+        let mut fds = Vec::new();
+        let mut header = Header::new_zeroed();
+        self.fill(header.as_mut_bytes(), &mut fds, deadline, what)?;
+        Message::check(&header)?;
+        let mut payload = vec![0; header.size as usize];
+        self.fill(&mut payload, &mut fds, deadline, what)?;
+        Ok(Message {
+            header,
+            payload,
+            fds,
+        })
+    }
+
+    fn fill(
+        &self,
+        mut to: &mut [u8],
+        fds: &mut Vec<OwnedFd>,
+        deadline: Instant,
+        what: &'static str,
+    ) -> Result<(), Ended> {
+        while !to.is_empty() {
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_REGIONS))];
+            let mut control = RecvAncillaryBuffer::new(&mut space);
+            let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+            let mut parts = [IoSliceMut::new(to)];
+            match recvmsg(&self.socket, &mut parts, &mut control, flags) {
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => self.wait(PollFlags::IN, deadline, what)?,
+                Err(error) => return Err(Ended::system("cannot receive a message")(error)),
+                Ok(received) => {
+                    // What the kernel had no room for it has closed.
+                    let cut = received.flags.contains(ReturnFlags::CTRUNC);
+                    for message in control.drain() {
+                        if let RecvAncillaryMessage::ScmRights(more) = message {
+                            fds.extend(more);
+                        }
+                    }
+                    if cut || fds.len() > MAX_REGIONS {
+                        return Err(Ended::Violation(format!(
+                            "more than {MAX_REGIONS} descriptors with a message"
+                        )));
+                    }
+                    if received.bytes == 0 {
+                        return Err(Ended::Closed);
+                    }
+                    to = &mut to[received.bytes..];
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a message.
+    pub(super) fn send(
+        &self,
+        header: Header,
+        payload: &[u8],
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<(), Ended> {
+        let what = "take a message";
+        let deadline = Instant::now() + self.patience;
+        let message = [header.as_bytes(), payload].concat();
+        let mut sent = 0;
+        while sent < message.len() {
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_REGIONS))];
+            let mut control = SendAncillaryBuffer::new(&mut space);
+            // They go with the first byte.
+            if sent == 0 && !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
+                let error = io::ErrorKind::InvalidInput.into();
+                return Err(Ended::System("too many descriptors to send", error));
+            }
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            let parts = [IoSlice::new(&message[sent..])];
+            match sendmsg(&self.socket, &parts, &mut control, flags) {
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => self.wait(PollFlags::OUT, deadline, what)?,
+                Err(error) => return Err(Ended::system("cannot send a message")(error)),
+                Ok(more) => sent += more,
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&self, events: PollFlags, deadline: Instant, what: &'static str) -> Result<(), Ended> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if self
+            .stop
+            .wait(Some((self.socket.as_fd(), events)), Some(left))?
+        {
+            Ok(())
+        } else {
+            Err(Ended::Late(what))
+        }
+    }
+
+    /// Takes leave, and waits (not for long) until the peer has closed its end too: it has let go
+    /// of shared memory by then.
+    pub(super) fn close(self) {
+        let _ = self.socket.shutdown(std::net::Shutdown::Write);
+        let deadline = Instant::now() + self.patience;
+        let mut rest = [0; 256];
+        while Instant::now() < deadline {
+            match rustix::net::recv(&self.socket, &mut rest[..], RecvFlags::DONTWAIT) {
+                Ok((1.., _)) | Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => std::thread::sleep(Duration::from_millis(1)),
+                Ok(_) | Err(_) => return,
+            }
+        }
+    }
+}

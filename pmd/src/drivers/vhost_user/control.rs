@@ -1,0 +1,118 @@
+//! The control thread of a port: finds peers and speaks the protocol with them, one after the
+//! other, while the queues are polled elsewhere.
+
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use super::back::Back;
+use super::connection::{Ended, Stop};
+use super::endpoint::{Endpoint, RETRY};
+use super::front::Front;
+use super::link::State;
+
+/// The port's end of the protocol.
+pub(super) enum End {
+    Front(Front),
+    Back(Back),
+}
+
+/// A running control thread; stopped when it is dropped.
+pub(super) struct Control {
+    stop: Stop,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Control {
+    pub(super) fn start(
+        port: String,
+        end: End,
+        endpoint: Endpoint,
+        state: std::sync::Arc<State>,
+    ) -> io::Result<Self> {
+        let stop = Stop::new()?;
+        let worker = Worker {
+            port,
+            end,
+            endpoint,
+            state,
+            stop: stop.clone(),
+        };
+        let thread = std::thread::Builder::new()
+            .name("vhost-user".into())
+            .spawn(move || worker.run())?;
+        Ok(Self {
+            stop,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// No thread: somebody else holds the sessions.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn none() -> io::Result<Self> {
+        Ok(Self {
+            stop: Stop::new()?,
+            thread: Mutex::new(None),
+        })
+    }
+
+    /// Ends the session that there may be, and the thread. The rings are out of their slots then.
+    pub(super) fn stop(&self) {
+        self.stop.raise();
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(thread) = thread.take() {
+            // A panic there has been told already.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+struct Worker {
+    port: String,
+    end: End,
+    endpoint: Endpoint,
+    state: std::sync::Arc<State>,
+    stop: Stop,
+}
+
+impl Worker {
+    fn run(self) {
+        let mut told = String::new();
+        loop {
+            let ended = match self.endpoint.connect(&self.stop) {
+                Err(ended) => ended,
+                Ok(connection) => match &self.end {
+                    End::Front(front) => front.session(connection, &self.state),
+                    End::Back(back) => back.session(&connection, &self.state),
+                },
+            };
+            self.tell(&ended, &mut told);
+            // Not at once, or a peer that fails each time would keep a core busy.
+            if matches!(ended, Ended::Stopped) || self.stop.wait(None, Some(RETRY)).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Logs why a session ended; the same again only if it was something else meanwhile.
+    fn tell(&self, ended: &Ended, told: &mut String) {
+        let text = ended.to_string();
+        let port = &self.port;
+        match ended {
+            Ended::Stopped => {}
+            Ended::Closed => tracing::info!("{port}: {text}; waiting for the next"),
+            _ if text == *told => {}
+            _ => tracing::warn!("{port}: {text}; waiting for another peer"),
+        }
+        if matches!(ended, Ended::Violation(_)) {
+            self.state.count_violation();
+        }
+        *told = text;
+    }
+}

@@ -1,0 +1,154 @@
+//! Where the two ends find each other: one listens at a path, the other connects to it.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+
+use super::connection::{Connection, Ended, Stop};
+
+/// How long a client waits before it tries again.
+pub(super) const RETRY: Duration = Duration::from_millis(100);
+
+pub(super) enum Endpoint {
+    Client(SocketAddrUnix),
+    Server(Listener),
+}
+
+impl Endpoint {
+    /// A client for the path, or a server at it.
+    pub(super) fn new(path: &Path, server: bool) -> io::Result<Self> {
+        let address = SocketAddrUnix::new(path)?;
+        Ok(if server {
+            Self::Server(Listener::bind(path, &address)?)
+        } else {
+            Self::Client(address)
+        })
+    }
+
+    /// Waits until there is a peer.
+    pub(super) fn connect(&self, stop: &Stop) -> Result<Connection, Ended> {
+        let socket = match self {
+            Self::Client(address) => loop {
+                match dial(address) {
+                    Ok(socket) => break socket,
+                    // Nobody is there yet, or the queue of those who wait is full.
+                    Err(Errno::NOENT | Errno::CONNREFUSED | Errno::AGAIN | Errno::INTR) => {
+                        stop.wait(None, Some(RETRY))?;
+                    }
+                    Err(error) => return Err(Ended::system("cannot connect")(error)),
+                }
+            },
+            Self::Server(listener) => loop {
+                let events = Some((listener.socket.as_fd(), PollFlags::IN));
+                stop.wait(events, None)?;
+                match listener.socket.accept() {
+                    Ok((socket, _)) => break socket,
+                    // The client has gone again.
+                    Err(error)
+                        if matches!(
+                            error.kind(),
+                            io::ErrorKind::WouldBlock
+                                | io::ErrorKind::Interrupted
+                                | io::ErrorKind::ConnectionAborted
+                        ) => {}
+                    Err(error) => return Err(Ended::system("cannot accept a peer")(error)),
+                }
+            },
+        };
+        Connection::new(socket, stop.clone()).map_err(Ended::system("cannot use the socket"))
+    }
+}
+
+/// Connects without waiting: a blocking call would wait for ever for a server that never accepts.
+fn dial(address: &SocketAddrUnix) -> Result<UnixStream, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect(&socket, address)?;
+    Ok(socket.into())
+}
+
+/// A listening socket, whose path goes when it is dropped.
+pub(super) struct Listener {
+    socket: UnixListener,
+    path: PathBuf,
+}
+
+impl Listener {
+    fn bind(path: &Path, address: &SocketAddrUnix) -> io::Result<Self> {
+        let socket = match UnixListener::bind(path) {
+            // A socket that nobody listens at is what a process that was killed has left.
+            Err(error)
+                if error.kind() == io::ErrorKind::AddrInUse
+                    && path.symlink_metadata()?.file_type().is_socket()
+                    && dial(address).err() == Some(Errno::CONNREFUSED) =>
+            {
+                std::fs::remove_file(path)?;
+                UnixListener::bind(path)?
+            }
+            other => other?,
+        };
+        let listener = Self {
+            socket,
+            path: path.into(),
+        };
+        listener.socket.set_nonblocking(true)?;
+        Ok(listener)
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        // Somebody may have removed it already.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn a_stale_socket_is_taken_over_and_a_live_one_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        drop(UnixListener::bind(&path).unwrap());
+        assert!(path.exists());
+        let server = Endpoint::new(&path, true).unwrap();
+        let second = Endpoint::new(&path, true).map(drop).unwrap_err();
+        assert_eq!(second.kind(), io::ErrorKind::AddrInUse);
+        drop(server);
+        assert!(!path.exists());
+        std::fs::write(&path, b"a file").unwrap();
+        assert!(Endpoint::new(&path, true).is_err());
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn either_may_be_first_and_stopping_ends_the_wait() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let stop = Stop::new().unwrap();
+        let client = Endpoint::new(&path, false).unwrap();
+        std::thread::scope(|scope| {
+            let early = scope.spawn(|| client.connect(&stop).map(drop));
+            let server = Endpoint::new(&path, true).unwrap();
+            server.connect(&stop).map(drop).unwrap();
+            early.join().unwrap().unwrap();
+        });
+        std::thread::scope(|scope| {
+            let server = Endpoint::new(&path, true).unwrap();
+            let stop = &stop;
+            let idle = scope.spawn(move || server.connect(stop).map(drop));
+            stop.raise();
+            assert!(matches!(idle.join().unwrap(), Err(Ended::Stopped)));
+        });
+    }
+}

@@ -1,0 +1,268 @@
+//! The front end: shares its memory with the back end, and is the driver of the rings.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use pollux_mempool::region::MemoryRegion;
+use pollux_mempool::{IovaMap, Mempool};
+use zerocopy::IntoBytes;
+
+use super::connection::{Connection, Ended};
+use super::link::State;
+use super::message::{
+    Header, NO_FD, Region, Request, TableHead, VringAddress, VringState, protocol,
+};
+use super::queues::{RxSlot, TxSlot, watch};
+use crate::drivers::virtio::{
+    DeviceAddresses, Doorbell, DriverRx, DriverTx, Features, QueueMemory, RingFeatures,
+};
+
+pub(super) struct Front {
+    /// What is accepted of what the back end offers.
+    pub(super) wanted: Features,
+    pub(super) mtu: u16,
+    /// Descriptors in each ring.
+    pub(super) size: u16,
+    /// Receive buffers come from here, and its memory is shared.
+    pub(super) pool: Mempool,
+    pub(super) rx: Vec<Arc<RxSlot<DriverRx>>>,
+    pub(super) tx: Vec<Arc<TxSlot<DriverTx>>>,
+}
+
+impl Front {
+    /// Serves the queues through one back end, until it goes or the port is stopped.
+    pub(super) fn session(&self, connection: Connection, state: &State) -> Ended {
+        self.session_with(connection, state, || {})
+    }
+
+    /// The same, with something to be done when the rings have started.
+    pub(super) fn session_with(
+        &self,
+        mut connection: Connection,
+        state: &State,
+        started: impl FnOnce(),
+    ) -> Ended {
+        let ended = self.serve(&connection, state, started);
+        state.set_up(false);
+        self.rx.iter().for_each(|slot| slot.pause());
+        self.tx.iter().for_each(|slot| slot.pause());
+        // Buffers that the back end could still write to are not freed before it has let go of
+        // them: it has when it has stopped the rings, or closed the connection.
+        let stopping = matches!(ended, Ended::Stopped);
+        if connection.hurry().is_ok() && !(stopping && self.halt(&connection).is_ok()) {
+            connection.close();
+        }
+        self.rx.iter().for_each(|slot| drop(slot.take()));
+        self.tx.iter().for_each(|slot| drop(slot.take()));
+        ended
+    }
+
+    /// Returns why it came to its end.
+    fn serve(&self, connection: &Connection, state: &State, started: impl FnOnce()) -> Ended {
+        if let Err(ended) = self.establish(connection) {
+            return ended;
+        }
+        state.set_up(true);
+        started();
+        match connection.next(|| watch(&self.rx, &self.tx)) {
+            Err(ended) => ended,
+            Ok(message) => Ended::Violation(format!(
+                "message number {} came, and nothing had been asked",
+                message.number()
+            )),
+        }
+    }
+
+    fn pairs(&self) -> usize {
+        self.rx.len().max(self.tx.len())
+    }
+
+    fn establish(&self, connection: &Connection) -> Result<(), Ended> {
+        let mut talk = Talk {
+            connection,
+            acknowledged: false,
+        };
+        let features = self.negotiate(&mut talk)?;
+        let rings = RingFeatures::of(features).ok_or_else(|| {
+            Ended::Unfit("VIRTIO_F_VERSION_1: it is a device from before the standard".into())
+        })?;
+        let node = self.pool.region().numa_node();
+        let memory = QueueMemory::several(2 * self.pairs(), self.size, rings.packed, node)
+            .map_err(|error| Ended::Unfit(format!("memory for the rings: {error}")))?;
+        let regions: Vec<_> = std::iter::once(self.pool.region())
+            .chain(memory.first().map(QueueMemory::region))
+            .cloned()
+            .collect();
+        let mut addresses = DeviceAddresses::new();
+        for region in &regions {
+            addresses.add(region, &IovaMap::virtual_(region));
+        }
+        // Both sides poll, so neither has to wake the other.
+        let (pool, none) = (&self.pool, || Doorbell::None);
+        let rx: Vec<_> = (self.rx.iter().zip(memory.iter().step_by(2)))
+            .map(|(_, memory)| DriverRx::new(memory, rings, addresses.clone(), pool, none()))
+            .collect();
+        let tx: Vec<_> = (self.tx.iter().zip(memory.iter().skip(1).step_by(2)))
+            .map(|(_, memory)| DriverTx::new(memory, rings, addresses.clone(), pool, none()))
+            .collect();
+        talk.share(&regions)?;
+        for (index, queue) in (0..).zip(&memory) {
+            talk.set_up(index, queue, rings)?;
+        }
+        if features.contains(Features::VHOST_USER_PROTOCOL) {
+            // Receive queues first, so that what comes back has where to go.
+            let count = memory.len() as u32;
+            for index in (0..count).step_by(2).chain((1..count).step_by(2)) {
+                talk.enable(index)?;
+            }
+        }
+        // A back end may answer before it has done what it was told (DPDK's starts its queues
+        // after the reply), and what it forwards meanwhile is lost. It works off one message after
+        // the other, so when it answers this it has done all.
+        talk.ask(Request::GetFeatures)?;
+        for (slot, ring) in self.rx.iter().zip(rx) {
+            slot.put(ring);
+        }
+        for (slot, ring) in self.tx.iter().zip(tx) {
+            slot.put(ring);
+        }
+        Ok(())
+    }
+
+    /// Agrees on features with the back end; returns those of the device.
+    fn negotiate(&self, talk: &mut Talk<'_>) -> Result<Features, Ended> {
+        let offered = Features(talk.ask(Request::GetFeatures)?);
+        let mut wanted = self.wanted | Features::VHOST_USER_PROTOCOL;
+        if self.pairs() > 1 {
+            wanted = wanted | Features::SEVERAL_QUEUES;
+        }
+        let features = offered & wanted;
+        let mut protocol = 0;
+        if features.contains(Features::VHOST_USER_PROTOCOL) {
+            let known = protocol::MULTI_QUEUE | protocol::REPLY_ACK | protocol::MTU;
+            protocol = talk.ask(Request::GetProtocolFeatures)? & known;
+            talk.tell(Request::SetProtocolFeatures, protocol.as_bytes(), &[])?;
+            talk.acknowledged = protocol & protocol::REPLY_ACK != 0;
+        }
+        talk.tell(Request::SetOwner, &[], &[])?;
+        if self.pairs() > 1 {
+            let pairs = match protocol & protocol::MULTI_QUEUE {
+                0 => 1,
+                _ => talk.ask(Request::GetQueueNum)?,
+            };
+            if pairs < self.pairs() as u64 {
+                return Err(Ended::Unfit(format!(
+                    "{} queue pairs, it has {pairs}",
+                    self.pairs()
+                )));
+            }
+        }
+        talk.tell(Request::SetFeatures, features.0.as_bytes(), &[])?;
+        if protocol & protocol::MTU != 0 && features.contains(Features::MTU) {
+            let mtu = u64::from(self.mtu);
+            talk.tell(Request::NetSetMtu, mtu.as_bytes(), &[])?;
+        }
+        Ok(features)
+    }
+
+    /// Has the back end stop its rings, so that none of them is in use when it has answered.
+    fn halt(&self, connection: &Connection) -> Result<(), Ended> {
+        for index in 0..2 * self.pairs() as u32 {
+            let state = VringState { index, num: 0 };
+            let header = Header::request(Request::GetVringBase, size_of_val(&state), false);
+            connection.send(header, state.as_bytes(), &[])?;
+            let reply = connection.receive("stop a ring")?;
+            reply.expect_reply(Request::GetVringBase)?;
+        }
+        Ok(())
+    }
+}
+
+/// Requests to the back end.
+struct Talk<'a> {
+    connection: &'a Connection,
+    /// It says how each request went.
+    acknowledged: bool,
+}
+
+impl Talk<'_> {
+    /// Asks for a number.
+    fn ask(&self, request: Request) -> Result<u64, Ended> {
+        let header = Header::request(request, 0, false);
+        self.connection.send(header, &[], &[])?;
+        let reply = self.connection.receive("answer a request")?;
+        reply.expect_reply(request)?;
+        reply.read()
+    }
+
+    fn tell(&self, request: Request, payload: &[u8], fds: &[BorrowedFd<'_>]) -> Result<(), Ended> {
+        let header = Header::request(request, payload.len(), self.acknowledged);
+        self.connection.send(header, payload, fds)?;
+        if !self.acknowledged {
+            return Ok(());
+        }
+        let reply = self.connection.receive("acknowledge a request")?;
+        reply.expect_reply(request)?;
+        match reply.read::<u64>()? {
+            0 => Ok(()),
+            error => Err(Ended::Unfit(format!("{request:?}, it answers {error}"))),
+        }
+    }
+
+    /// Shares regions, at their addresses in this process.
+    fn share(&self, regions: &[Arc<MemoryRegion>]) -> Result<(), Ended> {
+        let head = TableHead {
+            regions: regions.len() as u32,
+            padding: 0,
+        };
+        let mut table = head.as_bytes().to_vec();
+        for region in regions {
+            let at = region.as_ptr().addr().get() as u64;
+            let entry = Region {
+                guest: at,
+                size: region.len() as u64,
+                user: at,
+                offset: 0,
+            };
+            table.extend_from_slice(entry.as_bytes());
+        }
+        // SAFETY: both regions hold nothing of ours that the peer could break: one the data of
+        // packet buffers, one the rings, which are believed nothing (`virtio`). A peer that is told
+        // of a buffer, and no other, writes to it; that the back end keeps to this is what whoever
+        // opens such a port trusts it with, and all: the bytes of frames.
+        let fds: Vec<_> = regions
+            .iter()
+            .map(|region| unsafe { region.fd() })
+            .collect();
+        self.tell(Request::SetMemTable, &table, &fds)
+    }
+
+    /// Tells the back end of a ring; it starts at once.
+    fn set_up(&self, index: u32, queue: &QueueMemory, rings: RingFeatures) -> Result<(), Ended> {
+        let state = |num| VringState { index, num };
+        let at = queue.ring().at();
+        let address = VringAddress {
+            index,
+            flags: 0,
+            descriptors: at.descriptors.addr().get() as u64,
+            used: at.device.addr().get() as u64,
+            available: at.driver.addr().get() as u64,
+            log: 0,
+        };
+        let no_fd = u64::from(index) | NO_FD;
+        self.tell(Request::SetVringCall, no_fd.as_bytes(), &[])?;
+        let size = state(queue.ring().size().into());
+        self.tell(Request::SetVringNum, size.as_bytes(), &[])?;
+        // Of a packed ring two halves: what is made available, and what is used.
+        let base = u32::from(rings.first_base());
+        let base = state(base << 16 | base);
+        self.tell(Request::SetVringBase, base.as_bytes(), &[])?;
+        self.tell(Request::SetVringAddr, address.as_bytes(), &[])?;
+        self.tell(Request::SetVringKick, no_fd.as_bytes(), &[])
+    }
+
+    fn enable(&self, index: u32) -> Result<(), Ended> {
+        let state = VringState { index, num: 1 };
+        self.tell(Request::SetVringEnable, state.as_bytes(), &[])
+    }
+}

@@ -1,0 +1,116 @@
+//! Memory of the front end, mapped here.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use rustix::fs::{FileType, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use super::connection::Ended;
+use super::message::Region;
+use crate::drivers::virtio::{PeerMemory, PeerRegion};
+
+/// linux/magic.h
+const TMPFS: i64 = 0x0102_1994;
+const HUGETLBFS: i64 = 0x9584_58f6;
+
+/// A piece of a file; unmapped when it is dropped.
+struct Mapping {
+    at: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: an address range that this value owns; whoever uses the addresses answers for races.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; nothing is done through a shared reference.
+unsafe impl Sync for Mapping {}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range is ours, and all that use it keep this value.
+        if let Err(error) = unsafe { munmap(self.at.as_ptr().cast(), self.len) } {
+            tracing::error!("unmapping {} bytes: {error}", self.len);
+        }
+    }
+}
+
+/// Maps the regions of a memory table.
+pub(super) fn map(table: &[(Region, OwnedFd)], sealed: bool) -> Result<PeerMemory, Ended> {
+    let regions: Result<_, _> = table
+        .iter()
+        .map(|(region, fd)| map_region(region, fd, sealed))
+        .collect();
+    PeerMemory::new(regions?).map_err(|error| Ended::Violation(error.to_string()))
+}
+
+fn map_region(region: &Region, fd: &OwnedFd, sealed: bool) -> Result<PeerRegion, Ended> {
+    let bad = |why: &str| {
+        let (size, offset) = (region.size, region.offset);
+        Ended::Violation(format!(
+            "a memory region of {size:#x} B at {offset:#x} of its file: {why}"
+        ))
+    };
+    let system = |error: io::Error| bad(&error.to_string());
+    // Any other file could be one whose pages never come.
+    let kind = fstatfs(fd).map_err(|error| system(error.into()))?.f_type;
+    let stat = fstat(fd).map_err(|error| system(error.into()))?;
+    if !matches!(kind, TMPFS | HUGETLBFS)
+        || FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile
+    {
+        return Err(bad("not a memory file (memfd, tmpfs or hugetlbfs)"));
+    }
+    if !seal(fd) {
+        if sealed {
+            return Err(bad("the file can be cut short, and sealed=on is set"));
+        }
+        tracing::debug!("the peer could cut its memory file short, which would be a bus error");
+    }
+    // Once it is sealed, so that the size is what it stays.
+    let stat = fstat(fd).map_err(|error| system(error.into()))?;
+    let end = region.offset.checked_add(region.size);
+    let end = end.filter(|&end| region.size > 0 && end <= stat.st_size as u64);
+    let Some(end) = end else {
+        return Err(bad(&format!(
+            "not inside the file of {:#x} B",
+            stat.st_size
+        )));
+    };
+    // Hugepages can be mapped and unmapped as a whole only; their files say so by the block size.
+    let page = (stat.st_blksize as u64).max(4096);
+    let start = region.offset / page * page;
+    let fits = usize::try_from(end - start)
+        .ok()
+        .and_then(|len| len.checked_next_multiple_of(page as usize));
+    let len = fits.ok_or_else(|| bad("too long for this machine"))?;
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping where the kernel likes touches nothing that exists.
+    let at = unsafe {
+        mmap(
+            std::ptr::null_mut(),
+            len,
+            protection,
+            MapFlags::SHARED,
+            fd,
+            start,
+        )
+    };
+    let at = at.map_err(|error| system(error.into()))?;
+    let at = NonNull::new(at.cast::<u8>()).ok_or_else(|| bad("it was mapped at zero"))?;
+    let mapping = Arc::new(Mapping { at, len });
+    // SAFETY: offset - start < page, inside the mapping.
+    let first = unsafe { at.add((region.offset - start) as usize) };
+    // SAFETY: from `first` there are region.size bytes to the end of what was mapped, all inside
+    // the file, whose size is sealed (or else: module documentation of `vhost_user`); they are
+    // reached through `PeerMemory` alone, which forms no references, and the mapping is kept.
+    Ok(unsafe { PeerRegion::new(first, region.size, region.guest, region.user, mapping) })
+}
+
+/// Sees to it that the file cannot become shorter, where files can be sealed; tells whether it is
+/// so.
+fn seal(fd: &OwnedFd) -> bool {
+    let is_sealed = |seals: SealFlags| seals.contains(SealFlags::SHRINK);
+    fcntl_get_seals(fd.as_fd()).is_ok_and(is_sealed)
+        || fcntl_add_seals(fd.as_fd(), SealFlags::SHRINK).is_ok()
+}

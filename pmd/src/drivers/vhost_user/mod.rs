@@ -1,0 +1,234 @@
+//! A network port over shared memory to another process or a virtual machine: the vhost-user
+//! protocol (QEMU's docs/interop/vhost-user), both ends of it.
+//!
+//! A thread of the port finds the peer at a socket and agrees with it on features, memory and
+//! rings (`control.rs`); then frames pass through the rings (`drivers/virtio`) without a system
+//! call. Either end may start first, and either may die and come back: meanwhile the link is down,
+//! nothing is received, and frames to be sent stay with the caller. What was on its way when the
+//! peer went is counted: sent frames that it had not taken as errors, received ones that had not
+//! been polled as [`Cause::Aborted`](crate::Cause::Aborted).
+//!
+//! # Trust
+//!
+//! The back end believes the front end nothing: messages, memory table, rings and descriptors are
+//! checked, and what is wrong ends the session or costs the frame. One thing cannot be checked:
+//! where the front end's memory file cannot be sealed (DPDK's), it could cut the file short under
+//! the mapping, and the next access is a bus error that ends this process. `sealed=on` refuses
+//! such memory.
+//!
+//! The front end lends the back end its packet buffers and rings. A back end that does not keep to
+//! the protocol can spoil the bytes of frames, and nothing else.
+
+mod back;
+mod connection;
+mod control;
+mod endpoint;
+mod front;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod hostile;
+mod link;
+mod memory;
+mod message;
+mod options;
+mod queues;
+
+use std::sync::Arc;
+
+use self::back::Back;
+use self::control::{Control, End};
+use self::endpoint::Endpoint;
+use self::front::Front;
+use self::link::State;
+use self::options::{OPTIONS, Options, Role};
+use self::queues::{Rx, RxRing, RxSlot, Slot, Tx, TxRing, TxSlot};
+use crate::driver::{
+    Capabilities, Description, Driver, Feature, Link, Queues, RxDriver, Statistics, Support,
+    Target, TxDriver,
+};
+use crate::drivers::virtio::Features;
+use crate::port::{PortConfig, PortError};
+use crate::spec::PortSpec;
+
+pub(crate) const DESCRIPTION: Description = Description {
+    target: Some(Target {
+        form: "PATH",
+        what: "the path of a socket",
+        example: "/run/vhost.sock",
+    }),
+    options: OPTIONS,
+    features: &[
+        (Feature::Receive, Support::Yes),
+        (Feature::Send, Support::Yes),
+        (Feature::MultiQueue, Support::Partly("128; queues=")),
+        (Feature::Link, Support::Yes),
+        (Feature::Mtu, Support::Yes),
+        (Feature::Jumbo, Support::Partly("mtu=, mergeable=on")),
+        (Feature::Statistics, Support::Partly("of the connection")),
+        (Feature::ZeroCopyRx, Support::Partly("role=driver")),
+        (Feature::ZeroCopyTx, Support::Partly("role=driver")),
+    ],
+    check: |spec| Options::parse(spec).map(drop),
+    ..Description::new(
+        "vhost-user",
+        "shared memory to a process or virtual machine, either end",
+    )
+};
+
+struct VhostUser {
+    spec: String,
+    options: Options,
+    state: Arc<State>,
+    control: Option<Arc<Control>>,
+}
+
+pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
+    Ok(Box::new(VhostUser {
+        spec: spec.to_string(),
+        options: Options::parse(spec)?,
+        state: Arc::default(),
+        control: None,
+    }))
+}
+
+impl VhostUser {
+    fn features(&self) -> Features {
+        let Options {
+            packed,
+            in_order,
+            mergeable,
+            ..
+        } = self.options;
+        [
+            (packed, Features::PACKED),
+            (in_order, Features::IN_ORDER),
+            (mergeable, Features::MERGEABLE),
+        ]
+        .into_iter()
+        .filter(|(on, _)| *on)
+        .fold(Features::VERSION_1 | Features::MTU, |all, (_, one)| {
+            all | one
+        })
+    }
+
+    fn ring_size(&self, config: &PortConfig) -> usize {
+        self.options.ring.unwrap_or(config.ring)
+    }
+
+    fn run(&mut self, end: End) -> Result<Arc<Control>, PortError> {
+        let path = &self.options.path;
+        let refused = |what: &str, hint: &str| {
+            let (port, what, hint) = (self.spec.clone(), what.into(), hint.into());
+            move |error| PortError::System {
+                port,
+                what,
+                hint,
+                error,
+            }
+        };
+        let endpoint = Endpoint::new(path, self.options.server).map_err(refused(
+            "cannot use the path for a socket",
+            "it must be shorter than 108 bytes, and a server needs one that nobody listens at, in \
+             a directory that it may write",
+        ))?;
+        let control = Control::start(self.spec.clone(), end, endpoint, self.state.clone())
+            .map_err(refused("cannot start the control thread", ""))?;
+        let control = Arc::new(control);
+        self.control = Some(control.clone());
+        Ok(control)
+    }
+}
+
+fn slots<R, L>(count: u16) -> Vec<Arc<Slot<R, L>>> {
+    (0..count).map(|_| Arc::new(Slot::new())).collect()
+}
+
+fn queues<R, T>(rx: Vec<Arc<RxSlot<R>>>, tx: Vec<Arc<TxSlot<T>>>, control: &Arc<Control>) -> Queues
+where
+    R: RxRing + 'static,
+    T: TxRing + 'static,
+{
+    let rx = rx.into_iter().map(|slot| {
+        let control = control.clone();
+        Box::new(Rx { slot, control }) as Box<dyn RxDriver>
+    });
+    let tx = tx.into_iter().map(|slot| {
+        let control = control.clone();
+        Box::new(Tx { slot, control }) as Box<dyn TxDriver>
+    });
+    Queues {
+        rx: rx.collect(),
+        tx: tx.collect(),
+    }
+}
+
+impl Driver for VhostUser {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            max_rx_queues: self.options.queues,
+            max_tx_queues: self.options.queues,
+            mac: Some(self.options.mac()),
+            max_frame: usize::from(self.options.mtu) + 14,
+            wire_time: false,
+            recorded: false,
+            kernel_backed: false,
+        }
+    }
+
+    fn validate(&self, config: &PortConfig) -> Result<(), PortError> {
+        let size = self.ring_size(config);
+        if size.is_power_of_two() && size <= 1 << 15 {
+            return Ok(());
+        }
+        Err(PortError::Unsupported {
+            port: self.spec.clone(),
+            asked: format!("a ring of {size}"),
+            offered: "rings of a power of two, 2 to 32768; ring= sets it for this port".into(),
+        })
+    }
+
+    fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
+        match self.options.role {
+            Role::Driver => {
+                let (rx, tx) = (slots(config.rx_queues), slots(config.tx_queues));
+                let end = Front {
+                    wanted: self.features(),
+                    mtu: self.options.mtu,
+                    size: self.ring_size(config) as u16,
+                    pool: config.pool.clone(),
+                    rx: rx.clone(),
+                    tx: tx.clone(),
+                };
+                let control = self.run(End::Front(end))?;
+                Ok(queues(rx, tx, &control))
+            }
+            Role::Device => {
+                let (rx, tx) = (slots(config.rx_queues), slots(config.tx_queues));
+                let end = Back {
+                    offered: self.features(),
+                    mtu: self.options.mtu,
+                    sealed: self.options.sealed,
+                    rx: rx.clone(),
+                    tx: tx.clone(),
+                };
+                let control = self.run(End::Back(end))?;
+                Ok(queues(rx, tx, &control))
+            }
+        }
+    }
+
+    fn stop(&mut self) -> Result<(), PortError> {
+        if let Some(control) = self.control.take() {
+            control.stop();
+        }
+        Ok(())
+    }
+
+    fn link(&self) -> Link {
+        self.state.link()
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.state.statistics()
+    }
+}

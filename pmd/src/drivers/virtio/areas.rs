@@ -1,0 +1,241 @@
+//! The three areas of a queue, and the memory that they lie in: virtio 1.2 sections 2.7 and 2.8.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use pollux_mempool::region::{MemoryRegion, RegionError};
+
+use super::header;
+
+/// Most descriptors of a queue (sections 2.7 and 2.8.10.1).
+pub(crate) const MAX_SIZE: u16 = 1 << 15;
+
+/// Areas that different sides write begin cache lines of their own.
+const LINE: usize = 64;
+
+/// One thing for each area of a queue: its size, address, or place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Areas<A> {
+    /// The descriptors.
+    pub(crate) descriptors: A,
+    /// What else the driver writes: the available ring, or its event suppression.
+    pub(crate) driver: A,
+    /// What else the device writes: the used ring, or its event suppression.
+    pub(crate) device: A,
+}
+
+impl<A> Areas<A> {
+    /// Something for each pair of things.
+    pub(crate) fn try_zip<B, C, E>(
+        self,
+        other: Areas<B>,
+        mut f: impl FnMut(A, B) -> Result<C, E>,
+    ) -> Result<Areas<C>, E> {
+        Ok(Areas {
+            descriptors: f(self.descriptors, other.descriptors)?,
+            driver: f(self.driver, other.driver)?,
+            device: f(self.device, other.device)?,
+        })
+    }
+}
+
+/// How much an area takes, and where it may begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Bytes.
+    pub(crate) len: usize,
+    /// The address is a multiple of this.
+    pub(crate) align: usize,
+}
+
+impl Areas<Shape> {
+    /// The areas of a queue of `size` descriptors: the tables of sections 2.7 and 2.8.10.1, without
+    /// the event fields that only `EVENT_IDX` gives a meaning.
+    ///
+    /// # Errors
+    /// [`QueueError::Size`] names the sizes that there are.
+    pub(crate) fn of(size: u16, packed: bool) -> Result<Self, QueueError> {
+        if size == 0 || size > MAX_SIZE || !(packed || size.is_power_of_two()) {
+            return Err(QueueError::Size { size });
+        }
+        let n = usize::from(size);
+        let shape = |len, align| Shape { len, align };
+        let descriptors = shape(16 * n, 16);
+        Ok(if packed {
+            Self {
+                descriptors,
+                driver: shape(4, 4),
+                device: shape(4, 4),
+            }
+        } else {
+            Self {
+                descriptors,
+                driver: shape(4 + 2 * n, 2),
+                device: shape(4 + 8 * n, 4),
+            }
+        })
+    }
+}
+
+/// Why a queue cannot be.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum QueueError {
+    /// No such queue size.
+    #[error(
+        "a queue of {size} descriptors: a split ring has a power of two of them, a packed one any \
+         number, both 1 to {MAX_SIZE}"
+    )]
+    Size {
+        /// The size asked for.
+        size: u16,
+    },
+    /// An area is not in memory that the peer shares.
+    #[error("the {len} B of a queue's area at address {address:#x} are not in shared memory")]
+    Outside {
+        /// Where it should be.
+        address: u64,
+        /// Its length.
+        len: usize,
+    },
+    /// An area begins where it must not.
+    #[error("a queue's area at address {address:#x}: it must be a multiple of {align}")]
+    Misaligned {
+        /// Where it should be.
+        address: u64,
+        /// What the address must be a multiple of.
+        align: usize,
+    },
+    /// A fresh queue cannot begin there.
+    #[error("a queue of {size} descriptors cannot begin at {base:#x}")]
+    Base {
+        /// Number of descriptors.
+        size: u16,
+        /// The index asked for.
+        base: u16,
+    },
+    /// The memory cannot be had.
+    #[error(transparent)]
+    Region(#[from] RegionError),
+}
+
+/// The areas of a queue in memory, valid and aligned as [`Areas::of`] says for as long as this
+/// value (or a clone) lives. Either side makes its ring from one.
+#[derive(Clone)]
+pub(crate) struct RingMemory {
+    at: Areas<NonNull<u8>>,
+    size: u16,
+    packed: bool,
+    _keep: Arc<dyn Send + Sync>,
+}
+
+// SAFETY: these are addresses; the rings reach what is behind them by atomics alone.
+unsafe impl Send for RingMemory {}
+
+impl RingMemory {
+    /// # Safety
+    /// The areas have the lengths and alignments of `Areas::of(size, packed)`, are valid for reads
+    /// and writes for as long as `keep` lives, and nobody forms references to them.
+    pub(super) unsafe fn new(
+        at: Areas<NonNull<u8>>,
+        size: u16,
+        packed: bool,
+        keep: Arc<dyn Send + Sync>,
+    ) -> Self {
+        Self {
+            at,
+            size,
+            packed,
+            _keep: keep,
+        }
+    }
+
+    /// Where the areas are.
+    pub(crate) fn at(&self) -> Areas<NonNull<u8>> {
+        self.at
+    }
+
+    /// Descriptors of the queue.
+    pub(crate) fn size(&self) -> u16 {
+        self.size
+    }
+
+    /// Whether the ring is a packed one.
+    pub(crate) fn is_packed(&self) -> bool {
+        self.packed
+    }
+}
+
+/// The memory of a driver's queue: its areas, and a header for frames without headroom, in a
+/// region that holds nothing but queues, so that it can be shared.
+#[derive(Clone)]
+pub(crate) struct QueueMemory {
+    region: Arc<MemoryRegion>,
+    ring: RingMemory,
+    header: NonNull<u8>,
+}
+
+// SAFETY: the header is an address in the region; it is zero, and nobody here writes it.
+unsafe impl Send for QueueMemory {}
+
+impl QueueMemory {
+    /// Zeroed memory for `count` queues of `size` descriptors, in one region.
+    ///
+    /// # Errors
+    /// [`QueueError::Size`], or memory that cannot be had.
+    pub(crate) fn several(
+        count: usize,
+        size: u16,
+        packed: bool,
+        numa_node: Option<u32>,
+    ) -> Result<Vec<Self>, QueueError> {
+        let shapes = Areas::of(size, packed)?;
+        let mut end = 0;
+        let mut place = |len: usize| {
+            let start = end;
+            end += len.next_multiple_of(LINE);
+            start
+        };
+        let offsets = Areas {
+            descriptors: place(shapes.descriptors.len),
+            driver: place(shapes.driver.len),
+            device: place(shapes.device.len),
+        };
+        let header = place(header::LEN);
+        let region = MemoryRegion::builder((count * end).max(1))
+            .numa_node(numa_node)
+            .build()?;
+        let region = Arc::new(region);
+        (0..count)
+            .map(|queue| {
+                let base = queue * end;
+                let at = offsets.try_zip(shapes, |offset, shape| {
+                    region.ptr_at(base + offset, shape.len)
+                })?;
+                // SAFETY: `ptr_at` has checked the lengths; the region is page aligned and all
+                // offsets are multiples of a cache line; it is zeroed, holds these queues alone,
+                // and gives out pointers only.
+                let ring = unsafe { RingMemory::new(at, size, packed, region.clone()) };
+                Ok(Self {
+                    header: region.ptr_at(base + header, header::LEN)?,
+                    region: region.clone(),
+                    ring,
+                })
+            })
+            .collect()
+    }
+
+    /// The region that the queue lies in, to be made known to the device.
+    pub(crate) fn region(&self) -> &Arc<MemoryRegion> {
+        &self.region
+    }
+
+    /// The areas.
+    pub(crate) fn ring(&self) -> &RingMemory {
+        &self.ring
+    }
+
+    /// [`header::LEN`] zeros: the header of a frame that has no room for one.
+    pub(crate) fn header(&self) -> NonNull<u8> {
+        self.header
+    }
+}

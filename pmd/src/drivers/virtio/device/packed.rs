@@ -1,0 +1,139 @@
+//! The device's half of a packed ring: virtio 1.2 section 2.8.
+
+use super::{Chain, Direction, INDIRECT, KIND, Ring, Single};
+use crate::drivers::virtio::areas::{QueueError, RingMemory};
+use crate::drivers::virtio::packed::{Packed, Position};
+use crate::drivers::virtio::split::NEXT;
+use crate::drivers::virtio::{Broken, Piece};
+
+pub(super) struct PackedRing {
+    ring: Packed,
+    direction: Direction,
+    /// In order, and nobody asks for lengths: only the last buffer of a burst is named.
+    names_last: bool,
+    /// Where the next buffer is taken, and where the next used one will be noted.
+    next: Position,
+    given: Position,
+    /// Where the first used buffer will be noted that is not published, and what will publish it
+    /// and the others.
+    pending: Option<(Position, u64)>,
+}
+
+impl Ring for PackedRing {
+    type Mark = Position;
+
+    fn new(
+        memory: &RingMemory,
+        in_order: bool,
+        direction: Direction,
+        base: u16,
+    ) -> Result<Self, QueueError> {
+        let ring = Packed::new(memory);
+        let size = ring.size();
+        let start = ring.position(base).ok_or(QueueError::Base { size, base })?;
+        ring.quiet_driver();
+        Ok(Self {
+            ring,
+            direction,
+            names_last: in_order && direction == Direction::Read,
+            next: start,
+            given: start,
+            pending: None,
+        })
+    }
+
+    fn base(&self) -> u16 {
+        self.next.base()
+    }
+
+    fn size(&self) -> usize {
+        usize::from(self.ring.size())
+    }
+
+    #[inline(always)]
+    fn singles(&mut self, out: &mut [Single]) -> Result<usize, Broken> {
+        let flags = self.direction.flags();
+        let mut at = self.next;
+        // Not more than a lap: what lies there was looked at.
+        let most = out.len().min(self.size());
+        for (n, single) in out[..most].iter_mut().enumerate() {
+            let Some(descriptor) = self.ring.available(at) else {
+                return Ok(n);
+            };
+            if descriptor.flags & KIND != flags {
+                return Ok(n);
+            }
+            *single = Single {
+                piece: descriptor.piece,
+                id: descriptor.last,
+            };
+            at = self.ring.after(at, 1);
+        }
+        Ok(most)
+    }
+
+    #[inline(always)]
+    fn take(&mut self, n: usize) {
+        self.next = self.ring.after(self.next, n as u16);
+    }
+
+    fn take_chain(&mut self, pieces: &mut Vec<Piece>) -> Result<Option<Chain>, Broken> {
+        let Some(mut descriptor) = self.ring.available(self.next) else {
+            return Ok(None);
+        };
+        let (mut at, mut descriptors, mut sound) = (self.next, 1, true);
+        loop {
+            let kind = descriptor.flags & KIND;
+            sound &= kind & !NEXT == self.direction.flags() && kind & INDIRECT == 0;
+            pieces.push(descriptor.piece);
+            at = self.ring.after(at, 1);
+            if kind & NEXT == 0 {
+                break;
+            }
+            // Where a chain without end should end nobody knows, nor its id.
+            if descriptors == self.ring.size() {
+                return Err(Broken);
+            }
+            descriptor = self.ring.rest(at);
+            descriptors += 1;
+        }
+        self.next = at;
+        Ok(Some(Chain {
+            id: descriptor.last,
+            descriptors,
+            sound,
+        }))
+    }
+
+    fn mark(&self) -> Position {
+        self.next
+    }
+
+    fn rewind(&mut self, mark: Position) {
+        self.next = mark;
+    }
+
+    #[inline(always)]
+    fn give(&mut self, id: u16, descriptors: u16, len: u32) {
+        let at = self.given;
+        self.given = self.ring.after(at, descriptors);
+        match &mut self.pending {
+            // The first of a burst is held back, so that the driver sees all of it at once.
+            None => self.pending = Some((at, Packed::used_word(at, len, id))),
+            // At the place of the burst's first buffer, the id of its last (section 2.8.7).
+            Some((first, word)) if self.names_last => *word = Packed::used_word(*first, len, id),
+            Some(_) => self.ring.publish(at, Packed::used_word(at, len, id)),
+        }
+    }
+
+    #[inline(always)]
+    fn publish(&mut self) {
+        if let Some((at, word)) = self.pending.take() {
+            self.ring.publish(at, word);
+        }
+    }
+
+    fn driver_listens(&self) -> bool {
+        self.ring.driver_listens()
+    }
+}

@@ -1,0 +1,264 @@
+//! Takes frames out of the driver's transmit queue: virtio 1.2 section 5.1.6.2.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use pollux_mempool::{BurstMut, Mbuf, PoolCache};
+
+use super::packed::PackedRing;
+use super::split::SplitRing;
+use super::{CHUNK, Direction, Ring, Single};
+use crate::clock::{Clock, TscClock};
+use crate::driver::Origin;
+use crate::drivers::virtio::areas::{QueueError, RingMemory};
+use crate::drivers::virtio::copy::{copy_frame, prefetch};
+use crate::drivers::virtio::frame::Assembly;
+use crate::drivers::virtio::{
+    Broken, Doorbell, Either, PeerMemory, Piece, RingFeatures, either, header,
+};
+use crate::ledger::{Cause, Tally};
+
+/// The device's end of a transmit queue: what the driver sends is received here.
+pub(crate) struct DeviceRx(Either<Rx<SplitRing>, Rx<PackedRing>>);
+
+impl DeviceRx {
+    /// The queue from `base` on, which is as in vhost's `SET_VRING_BASE`. `memory` is what the
+    /// driver's descriptors may name.
+    ///
+    /// # Errors
+    /// [`QueueError::Base`] for a place that the ring does not have.
+    pub(crate) fn new(
+        ring: &RingMemory,
+        features: RingFeatures,
+        memory: &Arc<PeerMemory>,
+        base: u16,
+        doorbell: Doorbell,
+    ) -> Result<Self, QueueError> {
+        Ok(if ring.is_packed() {
+            Self(Either::Packed(Rx::new(
+                ring, features, memory, base, doorbell,
+            )?))
+        } else {
+            Self(Either::Split(Rx::new(
+                ring, features, memory, base, doorbell,
+            )?))
+        })
+    }
+
+    /// As [`RxDriver::rx`](crate::driver::RxDriver::rx). Frames for which the pool has no buffer
+    /// stay with the driver.
+    #[inline]
+    pub(crate) fn rx(
+        &mut self,
+        cache: &mut PoolCache,
+        out: &mut BurstMut<'_>,
+        origin: &mut Origin,
+        tally: &mut Tally,
+    ) -> usize {
+        either!(&mut self.0, rx => rx.rx(cache, out, origin, tally))
+    }
+
+    /// Whether the driver has made the queue meaningless.
+    pub(crate) fn is_broken(&self) -> bool {
+        either!(&self.0, rx => rx.broken)
+    }
+
+    /// Where the queue stands, as for vhost's `GET_VRING_BASE`.
+    pub(crate) fn base(&self) -> u16 {
+        either!(&self.0, rx => rx.ring.base())
+    }
+}
+
+struct Rx<R> {
+    ring: R,
+    memory: Arc<PeerMemory>,
+    doorbell: Doorbell,
+    broken: bool,
+    pieces: Vec<Piece>,
+    assembly: Assembly,
+    clock: TscClock,
+}
+
+/// What became of the next buffer.
+enum Outcome {
+    Frame(Mbuf),
+    Dropped(Cause),
+    /// There is none, or none to put it in.
+    Nothing,
+}
+
+impl<R: Ring> Rx<R> {
+    fn new(
+        ring: &RingMemory,
+        features: RingFeatures,
+        memory: &Arc<PeerMemory>,
+        base: u16,
+        doorbell: Doorbell,
+    ) -> Result<Self, QueueError> {
+        Ok(Self {
+            ring: R::new(ring, features.in_order, Direction::Read, base)?,
+            memory: memory.clone(),
+            doorbell,
+            broken: false,
+            pieces: Vec::with_capacity(usize::from(ring.size())),
+            assembly: Assembly::new(),
+            clock: TscClock::get(),
+        })
+    }
+
+    fn rx(
+        &mut self,
+        cache: &mut PoolCache,
+        out: &mut BurstMut<'_>,
+        origin: &mut Origin,
+        tally: &mut Tally,
+    ) -> usize {
+        if self.broken {
+            return 0;
+        }
+        let before = out.len();
+        let mut frames = 0;
+        // One round of the ring at most: a flood of frames that are dropped ends as well.
+        while out.free() > 0 && frames < self.ring.size() {
+            let copied = match self.copy_singles(cache, out) {
+                Ok((copied, true)) => {
+                    frames += copied;
+                    continue;
+                }
+                Ok((copied, false)) => copied,
+                Err(Broken) => 0,
+            };
+            frames += copied;
+            match self.copy_next(cache) {
+                Outcome::Frame(mbuf) => drop(out.push(mbuf)),
+                Outcome::Dropped(cause) => tally.count_dropped(cause, 1),
+                Outcome::Nothing => break,
+            }
+            frames += 1;
+            if self.broken {
+                break;
+            }
+        }
+        if frames > 0 {
+            self.publish();
+            let now = self.clock.now();
+            let mut bytes = 0;
+            for mbuf in &mut out.as_mut_slice()[before..] {
+                bytes += mbuf.total_len() as u64;
+                origin.stamp(mbuf, now);
+            }
+            tally.count_from_wire(frames as u64, bytes);
+        }
+        out.len() - before
+    }
+
+    fn publish(&mut self) {
+        self.ring.publish();
+        if self.doorbell.can_ring() {
+            self.doorbell
+                .after_publication(|| self.ring.driver_listens());
+        }
+    }
+
+    /// Copies the next frames as far as each is in one piece and fits one buffer. Returns how many,
+    /// and whether the next may well be such a frame too.
+    #[inline(always)]
+    fn copy_singles(
+        &mut self,
+        cache: &mut PoolCache,
+        out: &mut BurstMut<'_>,
+    ) -> Result<(usize, bool), Broken> {
+        let mut singles = [Single::default(); CHUNK];
+        let most = out.free().min(CHUNK);
+        let listed = self.ring.singles(&mut singles[..most])?;
+        let mut places = [NonNull::dangling(); CHUNK];
+        let mut sound = 0;
+        for (single, place) in singles[..listed].iter().zip(&mut places) {
+            let Piece { address, len } = single.piece;
+            let Some(at) = self.memory.at(address, len) else {
+                break;
+            };
+            if len as usize <= header::LEN {
+                break;
+            }
+            // SAFETY: the piece is longer than a header.
+            *place = unsafe { at.add(header::LEN) };
+            prefetch(*place);
+            sound += 1;
+        }
+        let first = out.len();
+        let got = cache.alloc_into(out, sound);
+        let mut copied = 0;
+        let buffers = out.as_mut_slice()[first..].iter_mut();
+        for ((single, &from), mbuf) in singles[..got].iter().zip(&places).zip(buffers) {
+            let len = single.piece.len as usize - header::LEN;
+            let Some(to) = mbuf.append(len) else { break };
+            // SAFETY: the frame's bytes lie in the driver's memory, as `at` has checked; the buffer
+            // is ours and has as many.
+            unsafe { copy_frame(from, NonNull::from(to).cast(), len) };
+            self.ring.give(single.id, 1, 0);
+            copied += 1;
+        }
+        self.ring.take(copied);
+        for spare in (copied..got).map_while(|_| out.pop()) {
+            cache.free(spare);
+        }
+        Ok((copied, copied == most))
+    }
+
+    /// Takes the next frame, whatever it is.
+    #[cold]
+    fn copy_next(&mut self, cache: &mut PoolCache) -> Outcome {
+        self.pieces.clear();
+        let mark = self.ring.mark();
+        let chain = match self.ring.take_chain(&mut self.pieces) {
+            Ok(None) => return Outcome::Nothing,
+            Ok(Some(chain)) => chain,
+            Err(Broken) => {
+                self.broken = true;
+                return Outcome::Dropped(Cause::DeviceError);
+            }
+        };
+        let (mut skip, mut total) = (header::LEN, 0);
+        let mut sound = chain.sound;
+        for &Piece { address, len } in &self.pieces {
+            sound &= self.memory.at(address, len).is_some();
+            total += len as usize;
+        }
+        let cause = if !sound || total <= header::LEN {
+            Some(Cause::DeviceError)
+        } else if total - header::LEN > cache.pool().longest_frame() {
+            Some(Cause::Oversize)
+        } else {
+            None
+        };
+        if let Some(cause) = cause {
+            self.ring.give(chain.id, chain.descriptors, 0);
+            return Outcome::Dropped(cause);
+        }
+        for &Piece { address, len } in &self.pieces {
+            let Some(at) = self.memory.at(address, len) else {
+                break;
+            };
+            let skipped = skip.min(len as usize);
+            skip -= skipped;
+            // SAFETY: `at` has checked that `len` bytes are in the driver's memory.
+            let copied = unsafe {
+                let from = at.add(skipped);
+                self.assembly
+                    .append(from, len as usize - skipped, || cache.alloc())
+            };
+            if !copied {
+                // No buffers now. The frame waits where it is.
+                self.assembly.abandon(cache);
+                self.ring.rewind(mark);
+                return Outcome::Nothing;
+            }
+        }
+        self.ring.give(chain.id, chain.descriptors, 0);
+        match self.assembly.finish() {
+            Some(mbuf) => Outcome::Frame(mbuf),
+            None => Outcome::Dropped(Cause::DeviceError),
+        }
+    }
+}

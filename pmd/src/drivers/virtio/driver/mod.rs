@@ -1,0 +1,63 @@
+//! The driver's side: it has the queues, and a device that it does not trust works on them.
+
+mod packed;
+mod rx;
+mod split;
+mod tx;
+
+use pollux_mempool::Mbuf;
+
+use super::areas::RingMemory;
+use super::{Broken, Piece};
+
+pub(crate) use rx::DriverRx;
+pub(crate) use tx::DriverTx;
+
+/// The driver's half of a ring. It keeps the posted buffers and what was posted of them, where the
+/// device cannot write.
+trait Ring: Send {
+    /// A ring in fresh (zeroed) memory.
+    fn new(memory: &RingMemory, in_order: bool) -> Self;
+
+    /// Descriptors of the ring.
+    fn size(&self) -> usize;
+
+    /// Descriptors that are not posted.
+    fn free(&self) -> usize;
+
+    /// Posts a buffer of one piece, which the device writes if `write`; it sees it with the next
+    /// `publish`. There is a free descriptor.
+    fn post(&mut self, mbuf: Mbuf, piece: Piece, write: bool);
+
+    /// Posts a buffer of several pieces for the device to read. There are as many free descriptors,
+    /// and at least one piece.
+    fn post_chain(&mut self, mbuf: Mbuf, pieces: &[Piece]);
+
+    /// Shows the device what was posted.
+    fn publish(&mut self);
+
+    /// Whether the device wants to be told of that.
+    fn device_listens(&self) -> bool;
+
+    /// Takes the next buffer that the device is done with, and how many bytes it says that it has
+    /// written.
+    fn pop(&mut self) -> Result<Option<(Mbuf, u32)>, Broken>;
+
+    /// Takes all buffers that the device is done with. It may have named the last of several only.
+    fn complete(&mut self, done: impl FnMut(Mbuf)) -> Result<(), Broken>;
+}
+
+/// What is known of a buffer that was posted: the shadow, which no device can write.
+#[derive(Default)]
+struct Posted {
+    /// The buffer, while it is posted.
+    mbuf: Option<Mbuf>,
+    /// Descriptors that it takes.
+    descriptors: u16,
+    /// Of a split ring: the descriptor behind this one in its chain.
+    next: u16,
+}
+
+fn nothing_posted(size: u16) -> Box<[Posted]> {
+    (0..size).map(|_| Posted::default()).collect()
+}

@@ -1,0 +1,327 @@
+//! Sends frames out of the buffers that they are in: virtio 1.2 section 5.1.6.2.
+
+use std::ptr::NonNull;
+use std::time::Duration;
+
+use pollux_mempool::time::Ns;
+use pollux_mempool::{Burst, BurstMut, Mbuf, Mempool, PoolCache};
+
+use super::Ring;
+use super::packed::PackedRing;
+use super::split::SplitRing;
+use crate::clock::{Clock, TscClock};
+use crate::drivers::virtio::areas::QueueMemory;
+use crate::drivers::virtio::frame::{Assembly, alloc};
+use crate::drivers::virtio::{
+    Broken, DeviceAddresses, Doorbell, Either, Piece, RingFeatures, either, header,
+};
+use crate::ledger::Sent;
+
+/// How long the end waits for frames that are on their way. A fuzzer's device takes none.
+const LINGER: Ns = Ns(if cfg!(fuzzing) { 0 } else { 100_000_000 });
+
+/// Buffers are freed by so many.
+const FREE: usize = 32;
+
+/// The driver's transmit queue.
+pub(crate) struct DriverTx(Either<Tx<SplitRing>, Tx<PackedRing>>);
+
+impl DriverTx {
+    /// A queue in fresh memory. A frame that the device cannot reach where it is goes through a
+    /// buffer of `pool`.
+    pub(crate) fn new(
+        memory: &QueueMemory,
+        features: RingFeatures,
+        addresses: DeviceAddresses,
+        pool: &Mempool,
+        doorbell: Doorbell,
+    ) -> Self {
+        if memory.ring().is_packed() {
+            Self(Either::Packed(Tx::new(
+                memory, features, addresses, pool, doorbell,
+            )))
+        } else {
+            Self(Either::Split(Tx::new(
+                memory, features, addresses, pool, doorbell,
+            )))
+        }
+    }
+
+    /// As [`TxDriver::tx`](crate::driver::TxDriver::tx). A frame counts as sent when the device has
+    /// used it; an empty burst has its use: it counts them.
+    #[inline]
+    pub(crate) fn tx(
+        &mut self,
+        cache: &mut PoolCache,
+        burst: &mut BurstMut<'_>,
+        sent: &mut Sent,
+    ) -> usize {
+        either!(&mut self.0, tx => tx.tx(cache, burst, sent))
+    }
+
+    /// Whether the device has made the queue meaningless.
+    pub(crate) fn is_broken(&self) -> bool {
+        either!(&self.0, tx => tx.broken)
+    }
+
+    /// The last call: waits a little for the device to take what is on its way. What it does not
+    /// take counts as an error.
+    pub(crate) fn finish(&mut self, sent: &mut Sent) {
+        either!(&mut self.0, tx => tx.finish(sent));
+    }
+}
+
+struct Tx<R> {
+    ring: R,
+    addresses: DeviceAddresses,
+    pool: Mempool,
+    doorbell: Doorbell,
+    /// Zeros: the header of frames without headroom.
+    header: Piece,
+    /// Room for the pieces of one frame.
+    pieces: Vec<Piece>,
+    assembly: Assembly,
+    in_flight: usize,
+    broken: bool,
+    clock: TscClock,
+    /// Keeps the header.
+    _memory: QueueMemory,
+}
+
+impl<R: Ring> Tx<R> {
+    fn new(
+        memory: &QueueMemory,
+        features: RingFeatures,
+        addresses: DeviceAddresses,
+        pool: &Mempool,
+        doorbell: Doorbell,
+    ) -> Self {
+        let ring = R::new(memory.ring(), features.in_order);
+        let header = addresses.of(memory.header(), header::LEN);
+        Self {
+            pieces: Vec::with_capacity(ring.size()),
+            ring,
+            pool: pool.clone(),
+            doorbell,
+            header: Piece {
+                address: header.unwrap_or(0),
+                len: if header.is_some() {
+                    header::LEN as u32
+                } else {
+                    0
+                },
+            },
+            addresses,
+            assembly: Assembly::new(),
+            in_flight: 0,
+            broken: false,
+            clock: TscClock::get(),
+            _memory: memory.clone(),
+        }
+    }
+
+    fn tx(&mut self, cache: &mut PoolCache, burst: &mut BurstMut<'_>, sent: &mut Sent) -> usize {
+        let wanted = burst.as_slice().iter().map(descriptors).sum::<usize>();
+        // Late and many at once: each look has a cache line come over that the device writes.
+        let is_late = self.ring.free() < wanted.max(self.ring.size() / 8) || burst.is_empty();
+        if is_late && !self.broken {
+            self.complete(cache, sent);
+        }
+        if self.broken {
+            return 0;
+        }
+        let mut free = self.ring.free();
+        let mut taken = burst.len();
+        if wanted > free {
+            let fits = |mbuf: &Mbuf| {
+                // One that no ring of this size holds is taken too, and refused.
+                let needed = descriptors(mbuf);
+                let fits = needed <= free || needed > self.ring.size();
+                free = free.saturating_sub(needed);
+                fits
+            };
+            taken = burst
+                .as_slice()
+                .iter()
+                .map(fits)
+                .take_while(|&fits| fits)
+                .count();
+        }
+        if taken == 0 {
+            return 0;
+        }
+        let before = self.in_flight;
+        burst.take_front(taken, |mbuf| self.post(mbuf, cache, sent));
+        if self.in_flight > before {
+            self.ring.publish();
+            if self.doorbell.can_ring() {
+                self.doorbell
+                    .after_publication(|| self.ring.device_listens());
+            }
+        }
+        taken
+    }
+
+    #[inline(always)]
+    fn post(&mut self, mbuf: Mbuf, cache: &mut PoolCache, sent: &mut Sent) {
+        let len = mbuf.len();
+        let data = NonNull::new(mbuf.data_ptr().cast_mut());
+        if mbuf.segment_count() == 1
+            && len > 0
+            && mbuf.headroom() >= header::LEN
+            && let Some(data) = data
+        {
+            // SAFETY: the headroom has as many bytes.
+            let start = unsafe { data.sub(header::LEN) };
+            if let Some(address) = self.addresses.of(start, header::LEN + len) {
+                // SAFETY: in the headroom of a buffer that we own.
+                unsafe { header::clear(start) };
+                let len = (header::LEN + len) as u32;
+                self.ring.post(mbuf, Piece { address, len }, false);
+                self.in_flight += 1;
+                return;
+            }
+        }
+        self.post_several(mbuf, cache, sent);
+    }
+
+    /// A frame of several pieces, or one that the device cannot reach.
+    #[cold]
+    fn post_several(&mut self, mbuf: Mbuf, cache: &mut PoolCache, sent: &mut Sent) {
+        let mut frame = Some(mbuf);
+        if !frame.as_ref().is_some_and(|mbuf| self.gather(mbuf)) {
+            frame = frame.and_then(|mbuf| self.within_reach(mbuf, cache));
+            if !frame.as_ref().is_some_and(|mbuf| self.gather(mbuf)) {
+                frame = None;
+            }
+        }
+        match frame {
+            Some(mbuf) if self.pieces.len() <= self.ring.free() => {
+                self.ring.post_chain(mbuf, &self.pieces);
+                self.in_flight += 1;
+            }
+            // Empty, longer than the ring, or out of reach with no buffer to copy it to.
+            other => {
+                sent.count_errors(1);
+                if let Some(mbuf) = other {
+                    cache.free(mbuf);
+                }
+            }
+        }
+    }
+
+    /// Lists the pieces of a frame, header first; `false` if it has none or the device does not
+    /// reach them all.
+    fn gather(&mut self, mbuf: &Mbuf) -> bool {
+        self.pieces.clear();
+        if mbuf.is_empty() || descriptors(mbuf) > self.ring.size() {
+            return false;
+        }
+        let in_front = if mbuf.headroom() >= header::LEN {
+            header::LEN
+        } else {
+            self.pieces.push(self.header);
+            0
+        };
+        for (i, segment) in mbuf.segments().enumerate() {
+            let before = if i == 0 { in_front } else { 0 };
+            let len = before + segment.len();
+            let Some(data) = NonNull::new(segment.as_ptr().cast_mut()) else {
+                return false;
+            };
+            // SAFETY: the first segment's headroom has as many bytes.
+            let start = unsafe { data.sub(before) };
+            let Some(address) = self.addresses.of(start, len) else {
+                return false;
+            };
+            if before > 0 {
+                // SAFETY: in the headroom of a buffer that we own.
+                unsafe { header::clear(start) };
+            }
+            if len > 0 {
+                let len = len as u32;
+                self.pieces.push(Piece { address, len });
+            }
+        }
+        // A header of its own needs an address too.
+        self.pieces.first().is_some_and(|piece| piece.len > 0)
+    }
+
+    /// The same frame in buffers that the device was given.
+    fn within_reach(&mut self, mbuf: Mbuf, cache: &mut PoolCache) -> Option<Mbuf> {
+        let copied = mbuf.segments().all(|segment| {
+            let from = NonNull::from(segment).cast();
+            // SAFETY: the bytes are borrowed from the frame.
+            unsafe {
+                self.assembly
+                    .append(from, segment.len(), || alloc(&self.pool, cache))
+            }
+        });
+        cache.free(mbuf);
+        if !copied {
+            self.assembly.abandon(cache);
+        }
+        self.assembly.finish()
+    }
+
+    /// Frees and counts what the device is done with.
+    fn complete(&mut self, cache: &mut PoolCache, sent: &mut Sent) {
+        let mut done = Burst::<FREE>::new();
+        let (mut frames, mut bytes) = (0, 0);
+        let result = self.ring.complete(|mbuf| {
+            frames += 1;
+            bytes += mbuf.total_len() as u64;
+            if let Err(mbuf) = done.push(mbuf) {
+                cache.free_burst(&mut done);
+                drop(done.push(mbuf));
+            }
+        });
+        cache.free_burst(&mut done);
+        self.count(frames, bytes, result, sent);
+    }
+
+    fn count(&mut self, frames: usize, bytes: u64, result: Result<(), Broken>, sent: &mut Sent) {
+        self.in_flight -= frames;
+        sent.count(frames as u64, bytes);
+        if result == Err(Broken) {
+            self.break_down(sent);
+        }
+    }
+
+    /// Nobody can say what becomes of the frames that are on their way.
+    #[cold]
+    fn break_down(&mut self, sent: &mut Sent) {
+        self.broken = true;
+        sent.count_errors(self.in_flight as u64);
+        self.in_flight = 0;
+    }
+
+    fn finish(&mut self, sent: &mut Sent) {
+        let end = self
+            .clock
+            .now()
+            .0
+            .wrapping_add(self.clock.to_cycles(LINGER));
+        while !self.broken {
+            let (mut frames, mut bytes) = (0, 0);
+            let result = self.ring.complete(|mbuf| {
+                frames += 1;
+                bytes += mbuf.total_len() as u64;
+            });
+            self.count(frames, bytes, result, sent);
+            if self.in_flight == 0 || self.clock.now().0 >= end {
+                break;
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        if !self.broken {
+            self.break_down(sent);
+        }
+    }
+}
+
+/// Descriptors that a frame takes.
+#[inline(always)]
+fn descriptors(mbuf: &Mbuf) -> usize {
+    mbuf.segment_count() + usize::from(mbuf.headroom() < header::LEN)
+}

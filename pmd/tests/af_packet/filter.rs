@@ -1,0 +1,114 @@
+//! Frames for others, as asked for; counters that say the same as the ledger and the peer.
+
+use pollux_netns::{Cable, MAC_B, Namespace, payload, udp_frame};
+
+use crate::common::Port;
+
+const GROUP: [u8; 6] = [1, 0, 0x5e, 0, 0, 0xfb];
+const OTHER_GROUP: [u8; 6] = [0x33, 0x33, 0, 0, 0, 0x07];
+const STRANGER: [u8; 6] = [2, 0, 0, 0, 0, 0x77];
+
+/// A cable whose near end is under `mv`, a macvlan interface: that one filters by address, as a
+/// NIC does and a veth does not.
+fn filtered() -> Option<(Cable, [u8; 6])> {
+    let cable = Cable::new(1500)?;
+    cable
+        .a
+        .ip("link add link va name mv address 02:00:00:00:00:0e type macvlan mode private");
+    cable.a.ip("link set mv up");
+    Some((cable, [2, 0, 0, 0, 0, 0x0e]))
+}
+
+/// Sends one frame to each address from the far end; the addresses whose frames came in, sorted:
+/// a macvlan passes frames for many on later than others.
+fn heard(cable: &Cable, spec: &str, to: &[[u8; 6]]) -> Vec<[u8; 6]> {
+    let mut near = Port::open(cable, spec);
+    let mut far = Port::try_open(&cable.b, "af_packet:vb", 1, 64).unwrap();
+    let frame = |to: &[u8; 6]| [to, &MAC_B, &udp_frame(7000, &payload(50, 1))[12..]].concat();
+    let frames: Vec<_> = to.iter().map(frame).collect();
+    assert_eq!(far.send(&frames), frames.len());
+    // The last is for everybody.
+    let end = frame(&[0xff; 6]);
+    assert_eq!(far.send(std::slice::from_ref(&end)), 1);
+    let mut got = Vec::new();
+    while got.last() != Some(&end) {
+        let some = near.receive(1);
+        assert!(!some.is_empty(), "{spec}: nothing comes");
+        got.extend(some.into_iter().map(|frame| frame.bytes));
+    }
+    got.pop();
+    let address = |frame: &Vec<u8>| frame[..6].try_into().unwrap();
+    let mut to: Vec<_> = got.iter().map(address).collect();
+    to.sort_unstable();
+    to
+}
+
+#[test]
+fn frames_for_others_come_when_asked_for() {
+    let Some((cable, own)) = filtered() else {
+        return;
+    };
+    let all = [GROUP, STRANGER, own, OTHER_GROUP];
+    for (options, expected) in [
+        ("", vec![own]),
+        (",multicast=01:00:5e:00:00:fb", vec![GROUP, own]),
+        (
+            ",multicast=33:33:00:00:00:07+01:00:5e:00:00:fb",
+            vec![GROUP, own, OTHER_GROUP],
+        ),
+        (",multicast=all", vec![GROUP, own, OTHER_GROUP]),
+    ] {
+        let spec = format!("af_packet:mv{options}");
+        assert_eq!(heard(&cable, &spec, &all), expected, "{spec}");
+    }
+}
+
+fn mode(namespace: &Namespace) -> bool {
+    namespace.ip("-d link show va").contains("promiscuity 1")
+}
+
+#[test]
+fn the_interface_is_promiscuous_as_long_as_the_port_runs() {
+    let Some(cable) = Cable::new(1500) else {
+        return;
+    };
+    assert!(!mode(&cable.a));
+    let port = Port::open(&cable, "af_packet:va,promisc");
+    assert!(mode(&cable.a));
+    port.stop();
+    assert!(!mode(&cable.a));
+}
+
+#[test]
+fn the_kernel_counts_what_the_ledger_counts() {
+    let Some(cable) = Cable::new(1500) else {
+        return;
+    };
+    let mut near = Port::open(&cable, "af_packet:va,ring=8");
+    let far = Port::try_open(&cable.b, "af_packet:vb", 1, 64).unwrap();
+    let statistic = |port: &Port, name: &str| {
+        let all = port.started.port.statistics();
+        let found = all.iter().find(|(known, _)| known == name);
+        found.unwrap_or_else(|| panic!("no {name} in {all:?}")).1
+    };
+    let names = ["rx_packets", "rx_bytes", "tx_packets", "tx_bytes"];
+    let before = names.map(|name| (statistic(&near, name), statistic(&far, name)));
+    let peer = cable.peer(7000);
+    for _ in 0..20 {
+        peer.send(&[7; 58]).unwrap();
+    }
+    // The ring holds 8 of 20; housekeeping may look whenever it likes.
+    assert_eq!(statistic(&near, "socket0_packets"), 20);
+    let (drops, got) = (statistic(&near, "socket0_drops"), near.receive(8).len());
+    assert_eq!((drops, got), (12, 8));
+    assert_eq!(near.send(&vec![udp_frame(7000, &[8; 20]); 5]), 5);
+    let after = names.map(|name| (statistic(&near, name), statistic(&far, name)));
+    let grown = |i: usize| (after[i].0 - before[i].0, after[i].1 - before[i].1);
+    assert_eq!(
+        (0..4).map(grown).collect::<Vec<_>>(),
+        [(20, 5), (2000, 5 * 62), (5, 20), (5 * 62, 2000)]
+    );
+    let balance = near.stop();
+    assert_eq!((balance.from_wire, balance.dropped_total()), (20, 12));
+    drop(far);
+}
