@@ -6,7 +6,7 @@
 
 use std::any::{Any, TypeId, type_name};
 
-use pollux_pmd::{Clock, LatencyHistogram, TscClock};
+use pollux_pmd::{Clock, LatencyHistogram, LatencyView, TscClock};
 
 use crate::stage::{Batch, Moment, Sink, Stage};
 
@@ -87,7 +87,7 @@ trait Node: Send {
     fn makes(&self) -> Kind;
     /// Runs the stage, and `rest` on what it makes; returns the cycles that both took.
     fn run(&mut self, call: Call<'_>, rest: &mut [DynStage], exit: &mut dyn Exit) -> u64;
-    fn times(&self) -> &LatencyHistogram;
+    fn times(&self) -> LatencyView;
 }
 
 /// A stage of any types, with its name.
@@ -220,8 +220,8 @@ where
         self.clock.now().since(start)
     }
 
-    fn times(&self) -> &LatencyHistogram {
-        &self.times
+    fn times(&self) -> LatencyView {
+        self.times.view()
     }
 }
 
@@ -291,7 +291,7 @@ impl<In: 'static, Out: 'static> Pipeline<In, Out> {
     }
 
     /// Each stage's name, and the time that it spent on each batch, in nanoseconds.
-    pub fn times(&self) -> impl Iterator<Item = (&str, &LatencyHistogram)> {
+    pub fn times(&self) -> impl Iterator<Item = (&str, LatencyView)> {
         self.stages
             .iter()
             .map(|stage| (stage.name.as_str(), stage.node.times()))

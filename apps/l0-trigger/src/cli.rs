@@ -1,8 +1,10 @@
 //! The command line.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Parser;
+use pollux_program::{metrics, seconds};
 
 /// L0 trigger: receives the RICH's hits by UDP, builds events, finds rings, decides, and answers
 /// within a budget.
@@ -31,7 +33,7 @@ pub struct Cli {
 
     /// Stop after so many seconds
     #[arg(long, value_name = "S", value_parser = seconds)]
-    pub duration: Option<f64>,
+    pub duration: Option<Duration>,
 
     /// Stop after so many events; in the demonstration, emulate so many [default there: 1000000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -44,6 +46,9 @@ pub struct Cli {
     /// Write the report as JSON
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub metrics: metrics::Options,
 
     /// Write the events as 64-byte records (docs/formats/event-record.md)
     #[arg(long, value_name = "FILE")]
@@ -68,6 +73,11 @@ Ports:
   pcap:rx=FILE[,pace=recorded]  a capture; the run ends at its end
   loopback                      the in-process wire of the demonstration
 
+Configuration (TOML; each line may be left out):
+  [memory]                      buffers = 16384, data_room = 2048 (bytes), ring = 2048 (descriptors)
+                                pages = \"auto\", \"4K\", \"2M\" or \"1G\"; numa_node = 0;
+                                lock = \"try\" or \"require\" (docs/tuning.md)
+
 Examples:
   l0-trigger                                        demonstration, some ten seconds
   l0-trigger --events 200000 --report run.json      a shorter one, with a machine-readable report
@@ -76,14 +86,3 @@ Examples:
 
 Exit status: 0 if the run ended as asked and every frame is accounted for; 1 if it failed; 2 if
 the command line or the configuration is wrong, in which case nothing was opened.";
-
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text
-        .parse()
-        .map_err(|_| "not a number of seconds".to_owned())?;
-    if seconds > 0.0 && seconds <= 1e7 {
-        Ok(seconds)
-    } else {
-        Err("must be above 0".into())
-    }
-}

@@ -4,7 +4,9 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use anyhow::{Context, Result, bail, ensure};
 use pollux_emulator::config::EmulatorConfig;
+use pollux_mempool::region::{Lock, PageSize};
 use pollux_mempool::time::Ns;
+use pollux_mempool::{MemoryRegion, PoolConfig};
 use pollux_pipelines::formats::mtp::SOURCE_RICH;
 use pollux_pipelines::l0::{Decision, Frame, L0Stats, MAX_SOURCES};
 use pollux_pipelines::{Pipeline, StageEnv, StageRegistry};
@@ -72,6 +74,36 @@ pub struct Memory {
     pub data_room: usize,
     /// Descriptors of each queue.
     pub ring: usize,
+    /// Size of its pages.
+    #[serde(with = "Pages")]
+    pub pages: PageSize,
+    /// The NUMA node that it is on; else where the kernel puts it.
+    pub numa_node: Option<u32>,
+    /// Whether it must be locked.
+    #[serde(with = "Locking")]
+    pub lock: Lock,
+}
+
+/// How page sizes are written.
+#[derive(Deserialize)]
+#[serde(remote = "PageSize")]
+enum Pages {
+    #[serde(rename = "auto")]
+    Auto,
+    #[serde(rename = "4K")]
+    Kib4,
+    #[serde(rename = "2M")]
+    Mib2,
+    #[serde(rename = "1G")]
+    Gib1,
+}
+
+/// How it is written whether memory must be locked.
+#[derive(Deserialize)]
+#[serde(remote = "Lock", rename_all = "lowercase")]
+enum Locking {
+    Try,
+    Require,
 }
 
 /// One source.
@@ -99,6 +131,9 @@ impl Default for Memory {
             buffers: 16_384,
             data_room: 2048,
             ring: 2048,
+            pages: PageSize::Auto,
+            numa_node: None,
+            lock: Lock::Try,
         }
     }
 }
@@ -147,23 +182,7 @@ impl TriggerConfig {
             "trigger.budget_us = {}: it must be 1 to 60000000 (a minute)",
             self.trigger.budget_us
         );
-        let Memory {
-            buffers,
-            data_room,
-            ring,
-        } = self.memory;
-        ensure!(
-            (1024..=1 << 22).contains(&buffers),
-            "memory.buffers = {buffers}: it must be 1024 to 4194304"
-        );
-        ensure!(
-            (256..=65_536).contains(&data_room),
-            "memory.data_room = {data_room}: it must be 256 to 65536 bytes"
-        );
-        ensure!(
-            (64..=65_536).contains(&ring),
-            "memory.ring = {ring}: it must be 64 to 65536"
-        );
+        self.memory.validate()?;
         if let Some(answer) = &self.answer {
             ensure!(
                 answer.to.port() != 0,
@@ -206,6 +225,50 @@ impl TriggerConfig {
     }
 }
 
+impl Memory {
+    fn validate(&self) -> Result<()> {
+        let &Self {
+            buffers,
+            data_room,
+            ring,
+            numa_node,
+            ..
+        } = self;
+        ensure!(
+            (1024..=1 << 22).contains(&buffers),
+            "memory.buffers = {buffers}: it must be 1024 to 4194304"
+        );
+        ensure!(
+            (256..=65_536).contains(&data_room),
+            "memory.data_room = {data_room}: it must be 256 to 65536 bytes"
+        );
+        ensure!(
+            (64..=65_536).contains(&ring),
+            "memory.ring = {ring}: it must be 64 to 65536"
+        );
+        // Whether a node has memory, a page on it tells.
+        if let Some(node) = numa_node {
+            MemoryRegion::builder(1)
+                .numa_node(node)
+                .build()
+                .with_context(|| format!("memory.numa_node = {node}"))?;
+        }
+        Ok(())
+    }
+
+    /// The pool that this asks for.
+    pub fn pool(&self) -> PoolConfig {
+        PoolConfig {
+            buffers: self.buffers,
+            data_room: self.data_room,
+            pages: self.pages,
+            numa_node: self.numa_node,
+            lock: self.lock,
+            ..PoolConfig::default()
+        }
+    }
+}
+
 impl AnswerTo {
     /// The station behind the address, if it is configured.
     pub fn station(&self) -> Result<Option<MacAddr>> {
@@ -220,6 +283,8 @@ impl AnswerTo {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use pollux_mempool::RegionError;
+
     use super::*;
 
     #[test]
@@ -242,5 +307,38 @@ mod tests {
         assert!(error("[answer]\nto = \"nowhere\"").contains("invalid"));
         assert!(error("[answer]\nto = \"1.2.3.4:5\"\nmac = \"x\"").contains("answer.mac = `x`"));
         assert!(error("[memory]\nbuffers = 1").contains("1024 to 4194304"));
+        let pages = error("[memory]\npages = \"3M\"");
+        assert!(
+            pages.contains("`3M`") && pages.contains("`auto`, `4K`, `2M`, `1G`"),
+            "{pages}"
+        );
+        assert!(error("[memory]\nlock = true").contains("lock = true"));
+        assert!(error("[memory]\nlock = \"never\"").contains("`try` or `require`"));
+        assert!(error("[memory]\nnuma_node = -1").contains("-1"));
+    }
+
+    #[test]
+    fn a_node_without_memory_is_refused_with_those_that_have_some() {
+        let error = TriggerConfig::from_toml("[memory]\nnuma_node = 900").unwrap_err();
+        assert!(matches!(
+            error.downcast_ref(),
+            Some(RegionError::NoSuchNode { node: 900, .. })
+        ));
+        let text = format!("{error:#}");
+        assert!(
+            text.contains("memory.numa_node = 900") && text.contains("nodes with memory: 0"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn memory_is_what_the_file_asks_for() {
+        let text = "[memory]\nbuffers = 2048\npages = \"4K\"\nnuma_node = 0\nlock = \"require\"";
+        let pool = TriggerConfig::from_toml(text).unwrap().memory.pool();
+        assert_eq!((pool.buffers, pool.data_room), (2048, 2048));
+        assert_eq!(
+            (pool.pages, pool.numa_node, pool.lock),
+            (PageSize::Kib4, Some(0), Lock::Require)
+        );
     }
 }

@@ -4,6 +4,7 @@
 
 mod cli;
 mod config;
+mod counters;
 mod outlet;
 mod plan;
 mod receiver;
@@ -16,87 +17,45 @@ mod side;
 mod summary;
 mod trigger;
 
-use std::fs::File;
-use std::io::{IsTerminal, Write};
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use pollux_pmd::lcore::StopFlag;
-use pollux_pmd::{PortError, Registry};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use tracing_subscriber::EnvFilter;
+use pollux_pmd::Registry;
+use pollux_program::{Failure, ReportFile};
 
 use crate::cli::Cli;
 use crate::plan::Plan;
 use crate::setup::Setup;
 
-/// Bad usage or configuration; nothing was opened.
-const USAGE: u8 = 2;
-
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let level = if cli.quiet { "error" } else { "info" };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false)
-        .without_time()
-        .init();
-    let registry = Registry::builtin();
-    let plan = match Plan::new(&cli, &registry) {
-        Ok(plan) => plan,
-        Err(error) => return fail(&error, USAGE),
-    };
-    if cli.check {
-        println!("{plan}");
-        return ExitCode::SUCCESS;
-    }
-    match execute(&cli, &plan, &registry) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let usage = error.downcast_ref().is_some_and(PortError::is_usage);
-            fail(&error, if usage { USAGE } else { 1 })
-        }
-    }
+    pollux_program::log_to_stderr(if cli.quiet { "error" } else { "info" });
+    pollux_program::exit(job(&cli))
 }
 
-fn fail(error: &anyhow::Error, status: u8) -> ExitCode {
-    eprintln!("l0-trigger: {error:#}");
-    ExitCode::from(status)
+fn job(cli: &Cli) -> Result<(), Failure> {
+    let registry = Registry::builtin();
+    let plan = Plan::new(cli, &registry).map_err(Failure::Usage)?;
+    if cli.check {
+        println!("{plan}");
+        return Ok(());
+    }
+    Ok(execute(cli, &plan, &registry)?)
 }
 
 fn execute(cli: &Cli, plan: &Plan, registry: &Registry) -> Result<()> {
-    let stop = StopFlag::new();
-    for signal in [SIGINT, SIGTERM] {
-        // A second signal ends a program that does not come to its end.
-        signal_hook::flag::register_conditional_shutdown(signal, 1, stop.shared())?;
-        signal_hook::flag::register(signal, stop.shared())?;
-    }
+    let stop = pollux_program::stop_on_signals().context("cannot handle signals")?;
     let setup = Setup::new(cli, plan, registry, &stop)?;
-    // Now, so that a path that cannot be written is told before the run, not after it.
-    let file = match &cli.report {
-        Some(path) => Some(File::create(path).with_context(|| named(path))?),
-        None => None,
-    };
+    // Only now: a run that never was leaves no report.
+    let file = cli.report.as_deref().map(ReportFile::create).transpose()?;
     let (report, end) = run::run(cli, plan, setup, &stop)?;
     print!("{}", report.to_text());
-    if let (Some(mut file), Some(path)) = (file, &cli.report) {
-        let json = serde_json::to_string_pretty(&report)? + "\n";
-        file.write_all(json.as_bytes())
-            .with_context(|| named(path))?;
-    }
+    file.map_or(Ok(()), |file| file.write(&report))?;
     end?;
     ensure!(
         report.ledger.balanced,
         "the loss ledger does not balance: see the report"
     );
     Ok(())
-}
-
-fn named(report: &Path) -> String {
-    format!("--report {}", report.display())
 }

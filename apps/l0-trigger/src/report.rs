@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 use pollux_emulator::rings::RingReport;
 use pollux_emulator::run::EmulatorReport;
-use pollux_pmd::{Balance, LatencyHistogram, Percentiles};
+use pollux_pmd::{LatencyView, Percentiles};
+use pollux_program::LedgerReport;
 use serde::Serialize;
 
 /// Version of the report's layout; grows with every change that a reader could notice.
@@ -57,28 +58,6 @@ pub struct CoreReport {
     pub role: &'static str,
     pub cpu: Option<usize>,
     pub isolated: bool,
-}
-
-#[derive(Debug, Default, Serialize)]
-pub struct LedgerReport {
-    pub from_wire: u64,
-    pub delivered: u64,
-    pub dropped: BTreeMap<&'static str, u64>,
-    pub balanced: bool,
-}
-
-impl From<Balance> for LedgerReport {
-    fn from(balance: Balance) -> Self {
-        Self {
-            from_wire: balance.from_wire,
-            delivered: balance.delivered,
-            dropped: balance
-                .drops()
-                .map(|(cause, n)| (cause.name(), n))
-                .collect(),
-            balanced: balance.is_balanced(),
-        }
-    }
 }
 
 #[derive(Debug, Serialize)]
@@ -176,7 +155,7 @@ pub struct JitterReport {
 }
 
 impl JitterReport {
-    pub fn new(gaps: &LatencyHistogram, budget_ns: u64) -> Self {
+    pub fn new(gaps: &LatencyView, budget_ns: u64) -> Self {
         Self {
             gaps: gaps.percentiles().into(),
             over_half_budget: gaps.count_above(budget_ns / 2),

@@ -9,13 +9,16 @@ use pollux_emulator::rings::RingCheck;
 use pollux_emulator::run::EmulatorReport;
 use pollux_pipelines::l0::L0Stats;
 use pollux_pmd::lcore::{self, Lcore, StopFlag};
-use pollux_pmd::port::{Port, Started};
+use pollux_pmd::{Port, Started};
+use pollux_program::metrics::Watch;
+use pollux_program::ports;
 
 use crate::cli::Cli;
+use crate::counters::Counters;
 use crate::plan::Plan;
 use crate::recorder::Recorder;
 use crate::report::{CoreReport, RecordingReport, Report};
-use crate::setup::{Counters, Queues, Setup, TAP_RECORDS};
+use crate::setup::{Queues, Setup, TAP_RECORDS};
 use crate::summary;
 use crate::trigger::{End, Finished};
 
@@ -26,7 +29,7 @@ const ROUND: Duration = Duration::from_millis(20);
 pub struct Ended {
     pub finished: Finished,
     pub emulator: Option<EmulatorReport>,
-    pub counters: Counters,
+    pub counters: Arc<Counters>,
     pub check: Option<RingCheck>,
     pub recording: RecordingReport,
     pub duration: Duration,
@@ -49,6 +52,9 @@ pub fn run(cli: &Cli, plan: &Plan, setup: Setup, stop: &StopFlag) -> Result<(Rep
         counters,
     } = setup;
     let halt = trigger.stop.clone();
+    let loops: Vec<_> = cores.iter().filter_map(|core| core.cpu).collect();
+    let views = &counters.books.ports;
+    let watch = Watch::start(cli.metrics, Arc::clone(&counters), views, &loops)?;
 
     let started = Instant::now();
     let trigger = lcore::launch("trigger", plan.trigger_cpu, move || trigger.run())?;
@@ -66,21 +72,15 @@ pub fn run(cli: &Cli, plan: &Plan, setup: Setup, stop: &StopFlag) -> Result<(Rep
         check,
         stats: Arc::clone(&counters.stats),
         quiet: cli.quiet,
+        watch,
     };
-    house.keep(
-        &trigger,
-        boards.as_ref(),
-        stop,
-        &halt,
-        cli.duration.map(Duration::from_secs_f64),
-    );
+    house.keep(&ports, &trigger, boards.as_ref(), stop, &halt, cli.duration);
     let finished = trigger.join();
     stop.stop();
     let boards = boards.map(Lcore::join).transpose();
     let duration = started.elapsed();
     let (mut finished, boards) = (finished?, boards?);
     house.drain();
-
     let mut queues = Queues::default();
     queues
         .rx
@@ -93,7 +93,8 @@ pub fn run(cli: &Cli, plan: &Plan, setup: Setup, stop: &StopFlag) -> Result<(Rep
         queues.rx.extend(rx);
         report
     });
-    let stopped = stop_ports(ports, queues);
+    let stopped =
+        ports::stop(ports, queues.rx, queues.tx).context("the run ended, but not cleanly");
     let (recording, recorded) = match house.recorder {
         Some(recorder) => recorder.finish(),
         None => (RecordingReport::default(), Ok(())),
@@ -130,6 +131,7 @@ struct House {
     check: Option<RingCheck>,
     stats: Arc<L0Stats>,
     quiet: bool,
+    watch: Watch,
 }
 
 impl House {
@@ -144,6 +146,7 @@ impl House {
 
     fn keep(
         &mut self,
+        ports: &[Port<Started>],
         trigger: &Lcore<Finished>,
         emulator: Option<&BoardsThread>,
         stop: &StopFlag,
@@ -154,6 +157,7 @@ impl House {
         let mut shown = (start, 0);
         while !trigger.is_finished() {
             let busy = self.drain();
+            self.watch.keep(ports);
             if limit.is_some_and(|limit| start.elapsed() >= limit) {
                 stop.stop();
             }
@@ -173,26 +177,6 @@ impl House {
             }
         }
     }
-}
-
-/// Gives every port its queues back.
-fn stop_ports(ports: Vec<Port<Started>>, mut queues: Queues) -> Result<()> {
-    let mut result = Ok(());
-    for port in ports {
-        let id = port.id();
-        let rx = queues
-            .rx
-            .extract_if(.., |queue| queue.port() == id)
-            .collect();
-        let tx = queues
-            .tx
-            .extract_if(.., |queue| queue.port() == id)
-            .collect();
-        if let Err(error) = port.stop(rx, tx) {
-            result = Err(error).context("the run ended, but not cleanly");
-        }
-    }
-    result
 }
 
 /// Why a run ended, for its report.

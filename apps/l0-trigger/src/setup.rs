@@ -9,26 +9,26 @@ use pollux_emulator::link::PortLink;
 use pollux_emulator::rings::RingCheck;
 use pollux_emulator::run::EmulatorLoop;
 use pollux_emulator::truth::Truth;
-use pollux_mempool::{Mempool, PoolConfig};
+use pollux_mempool::Mempool;
 use pollux_pipelines::StageEnv;
-use pollux_pipelines::l0::L0Stats;
 use pollux_pipelines::stages::Answer;
 use pollux_pmd::event::{EventConsumer, EventQueue, RegionOptions};
 use pollux_pmd::lcore::{JitterMeter, StopFlag};
 use pollux_pmd::net::{MacAddr, ParseOptions, Responder};
 use pollux_pmd::port::{Configured, Port, PortConfig, Probed, Started, StartedPort};
-use pollux_pmd::stream::StreamView;
 use pollux_pmd::{Capabilities, Count, Ledger, Registry, RxQueue, Tally, TscClock, TxQueue};
+use pollux_program::metrics::Books;
+use pollux_program::ports::PortView;
 
 use crate::cli::Cli;
 use crate::config::TriggerConfig;
+use crate::counters::Counters;
 use crate::outlet::{Outlet, Tap};
 use crate::plan::Plan;
 use crate::receiver::{PeerFinder, Receiver};
 use crate::recorder::Recorder;
 use crate::replay::Pending;
 use crate::side::PortSide;
-use crate::summary::PortViews;
 use crate::trigger::{Input, Trigger};
 
 /// Free buffers that a loop keeps for itself.
@@ -44,14 +44,6 @@ pub struct Queues {
     pub tx: Vec<TxQueue>,
 }
 
-/// All that is counted in a run, readable at any time.
-pub struct Counters {
-    pub ports: Vec<PortViews>,
-    pub ledger: Ledger,
-    pub stats: Arc<L0Stats>,
-    pub streams: StreamView,
-}
-
 /// Started ports, and loops that are ready to poll them.
 pub struct Setup {
     pub ports: Vec<Port<Started>>,
@@ -60,7 +52,7 @@ pub struct Setup {
     pub boards: Option<EmulatorLoop<PortLink, TscClock>>,
     pub recorder: Option<Recorder>,
     pub check: Option<RingCheck>,
-    pub counters: Counters,
+    pub counters: Arc<Counters>,
 }
 
 /// A started port before its queues are given out.
@@ -74,11 +66,7 @@ impl Setup {
     /// Opens and starts everything that the plan names. `stop` is what ends the run.
     pub fn new(cli: &Cli, plan: &Plan, registry: &Registry, stop: &StopFlag) -> Result<Self> {
         let clock = TscClock::get();
-        let pool = Mempool::new(PoolConfig {
-            buffers: plan.config.memory.buffers,
-            data_room: plan.config.memory.data_room,
-            ..PoolConfig::default()
-        })?;
+        let pool = Mempool::new(plan.config.memory.pool()).context("[memory]")?;
         let mut opened = open(cli, plan, registry, &pool)?;
         let mut taps = Vec::new();
         // First, so that what is left is the trigger's.
@@ -91,7 +79,7 @@ impl Setup {
         };
         let views = opened
             .iter()
-            .map(|o| PortViews::new(o.port.spec(), &o.queues.rx, &o.queues.tx));
+            .map(|o| PortView::of(&o.port, &o.queues.rx, &o.queues.tx));
         let views = views.collect();
 
         let (pipeline, env) = plan.config.pipeline()?;
@@ -132,6 +120,19 @@ impl Setup {
             jitter: JitterMeter::new(clock),
             decisions: 0,
         };
+        let stages = pipeline.times().map(|(name, times)| (name.into(), times));
+        let latency = stages.chain([("total".into(), outlet.answer.total())]);
+        let counters = Arc::new(Counters {
+            books: Books {
+                ledger,
+                ports: views,
+            },
+            stats,
+            streams,
+            answers: outlet.answer.counts(),
+            latency: latency.collect(),
+            gaps: outlet.jitter.gaps(),
+        });
         let trigger = Trigger {
             inputs,
             receiver,
@@ -143,12 +144,6 @@ impl Setup {
             max_events: cli.events.filter(|_| boards.is_none()),
             stop: halt,
             clock,
-        };
-        let counters = Counters {
-            ports: views,
-            ledger,
-            stats,
-            streams,
         };
         Ok(Self {
             ports,

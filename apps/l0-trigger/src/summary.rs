@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use pollux_emulator::rings::RingCheck;
-use pollux_pmd::ledger::SentView;
-use pollux_pmd::{RxQueue, TallyView, TxQueue};
+use pollux_program::ports::{PortView, Traffic};
 
 use crate::plan::Plan;
 use crate::report::{
@@ -13,49 +12,30 @@ use crate::report::{
 };
 use crate::run::{self, Ended};
 
-/// The counters of one port.
-pub struct PortViews {
-    spec: String,
-    rx: Vec<TallyView>,
-    tx: Vec<SentView>,
-}
-
-impl PortViews {
-    /// Views on the queues of a port, before they are given away.
-    pub fn new(spec: &str, rx: &[RxQueue], tx: &[TxQueue]) -> Self {
-        Self {
-            spec: spec.into(),
-            rx: rx.iter().map(RxQueue::tally).collect(),
-            tx: tx.iter().map(TxQueue::sent).collect(),
-        }
-    }
-
-    fn report(&self) -> PortReport {
-        let mut report = PortReport {
-            spec: self.spec.clone(),
-            rx_packets: 0,
-            rx_bytes: 0,
-            tx_packets: self.tx.iter().map(SentView::packets).sum(),
-        };
-        for balance in self.rx.iter().map(TallyView::balance) {
-            report.rx_packets += balance.from_wire;
-            report.rx_bytes += balance.bytes;
-        }
-        report
+fn port(view: &PortView) -> PortReport {
+    let Traffic {
+        spec,
+        rx_packets,
+        rx_bytes,
+        tx_packets,
+        ..
+    } = view.traffic();
+    PortReport {
+        spec,
+        rx_packets,
+        rx_bytes,
+        tx_packets,
     }
 }
 
 /// The report of an ended run.
 pub fn report(plan: &Plan, ended: Ended) -> Report {
     let budget_ns = plan.config.budget().0;
-    let outlet = &ended.finished.outlet;
-    let answers = outlet.answer.counts();
-    let gaps = outlet.jitter.gaps();
-    let mut latency_ns: BTreeMap<_, _> = BTreeMap::new();
-    for (name, times) in &ended.finished.stages {
-        latency_ns.insert(name.clone(), times.percentiles().into());
-    }
-    latency_ns.insert("total".into(), outlet.answer.total().percentiles().into());
+    let answers = &ended.counters.answers;
+    let latency = ended.counters.latency.iter();
+    let latency_ns: BTreeMap<_, _> = latency
+        .map(|(name, times)| (name.clone(), times.percentiles().into()))
+        .collect();
     let events = &ended.counters.stats.events;
     let truth = match &ended.emulator {
         Some(emulator) => emulator.truth,
@@ -65,9 +45,9 @@ pub fn report(plan: &Plan, ended: Ended) -> Report {
         schema: SCHEMA,
         end: run::end(&ended.finished, ended.emulator.as_ref()),
         duration_s: ended.duration.as_secs_f64(),
-        ports: ended.counters.ports.iter().map(PortViews::report).collect(),
+        ports: ended.counters.books.ports.iter().map(port).collect(),
         cores: ended.cores,
-        ledger: ended.counters.ledger.balance().into(),
+        ledger: ended.counters.books.ledger.balance().into(),
         missing: ended
             .counters
             .stats
@@ -102,7 +82,7 @@ pub fn report(plan: &Plan, ended: Ended) -> Report {
             missed: answers.missed.get(),
             late_decisions: answers.late.get(),
         },
-        jitter_ns: JitterReport::new(gaps, budget_ns),
+        jitter_ns: JitterReport::new(&ended.counters.gaps, budget_ns),
         truth,
         emulator: ended.emulator,
     }

@@ -5,7 +5,7 @@ use pollux_mempool::time::{Ns, Tsc};
 use pollux_pipelines::l0::{Decision, Frame};
 use pollux_pipelines::{Batch, Moment, Pipeline};
 use pollux_pmd::lcore::StopFlag;
-use pollux_pmd::{Clock, LatencyHistogram, RxQueue, RxState, TscClock};
+use pollux_pmd::{Clock, RxQueue, RxState, TscClock};
 
 use crate::outlet::Outlet;
 use crate::receiver::Receiver;
@@ -59,8 +59,6 @@ pub enum End {
 pub struct Finished {
     pub inputs: Vec<Input>,
     pub outlet: Outlet,
-    /// The time that each stage spent on each batch.
-    pub stages: Vec<(String, LatencyHistogram)>,
     pub end: End,
 }
 
@@ -70,11 +68,6 @@ impl Trigger {
         let end = self.work(&mut Batch::with_capacity(MAX_BURST));
         self.pipeline.finish(&mut self.outlet);
         self.outlet.flush();
-        let stages = self
-            .pipeline
-            .times()
-            .map(|(n, h)| (n.to_owned(), h.clone()))
-            .collect();
         // What a recording had read ahead goes with its queue, uncounted by the pipeline.
         for input in &mut self.inputs {
             input.pending.abort(&mut self.receiver.tally);
@@ -82,7 +75,6 @@ impl Trigger {
         Finished {
             inputs: self.inputs,
             outlet: self.outlet,
-            stages,
             end,
         }
     }
@@ -254,7 +246,7 @@ mod tests {
     use crate::setup::Setup;
     use clap::Parser;
     use pollux_mempool::{BurstMut, PoolCache};
-    use pollux_pmd::driver::{Capabilities, Driver, Queues, RxDriver, TxDriver};
+    use pollux_pmd::driver::{Capabilities, Description, Driver, Queues, RxDriver, TxDriver};
     use pollux_pmd::ledger::Sent;
     use pollux_pmd::{PortConfig, PortError, Registry};
     use std::sync::Arc;
@@ -306,12 +298,9 @@ mod tests {
     fn chores_try_again_to_send() {
         let (mut registry, slow) = (Registry::builtin(), Slow::default());
         let tries = Arc::clone(&slow.0);
-        registry.register(
-            "slow",
-            "slow",
-            |_| Ok(()),
-            move |_| Ok(Box::new(slow.clone())),
-        );
+        registry.register(Description::new("slow", "nothing comes"), move |_| {
+            Ok(Box::new(slow.clone()))
+        });
         let cli = Cli::parse_from(["l0-trigger", "--port", "slow", "--port", "slow"]);
         let plan = Plan::new(&cli, &registry).unwrap();
         let setup = Setup::new(&cli, &plan, &registry, &StopFlag::new());

@@ -3,10 +3,8 @@
 
 mod common;
 
-use std::fs::{self, File};
-use std::os::fd::AsFd;
-use std::process::{Command, Output};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::fs;
+use std::process::Command;
 use std::time::Duration;
 
 use common::capture::boards;
@@ -14,89 +12,35 @@ use common::{Running, drops, number, over_streams, start_by};
 use pollux_emulator::config::EmulatorConfig;
 use pollux_emulator::link::SocketLink;
 use pollux_emulator::run::{EmulatorLoop, EmulatorReport};
+use pollux_netns::{Cable, Namespace};
 use pollux_pmd::TscClock;
 use pollux_pmd::lcore::StopFlag;
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 
 const TRIGGER_IP: &str = "198.18.0.1";
 const TRIGGER_MAC: &str = "02:00:00:00:00:0a";
 
-/// Two namespaces: `plx0` of the boards has an address of the kernel's, `plx1` of the trigger
-/// has none.
+/// The trigger's end `va` has no address of the kernel's, the boards' end `vb` has one.
 struct Net {
-    boards: String,
-    trigger: String,
-}
-
-fn command(line: &str) -> Output {
-    let mut words = line.split_whitespace();
-    Command::new(words.next().unwrap())
-        .args(words)
-        .output()
-        .unwrap()
-}
-
-#[track_caller]
-fn ip(arguments: &str) {
-    let output = command(&format!("ip {arguments}"));
-    assert!(
-        output.status.success(),
-        "ip {arguments}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    trigger: Namespace,
+    boards: Namespace,
 }
 
 impl Net {
     /// `None`, and the reason on stdout, where namespaces cannot be made.
     fn new() -> Option<Self> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!(
-            "l0t{}-{}",
-            std::process::id(),
-            NEXT.fetch_add(1, Ordering::Relaxed)
-        );
-        let net = Self {
-            boards: format!("{name}b"),
-            trigger: format!("{name}t"),
-        };
-        let Ok(output) = Command::new("ip")
-            .args(["netns", "add", &net.boards])
-            .output()
-        else {
-            println!("skipped: no `ip` program");
-            return None;
-        };
-        if !output.status.success() {
-            let why = String::from_utf8_lossy(&output.stderr);
-            println!("skipped: network namespaces need root: {}", why.trim());
-            return None;
-        }
-        let (boards, trigger) = (&net.boards, &net.trigger);
-        ip(&format!("netns add {trigger}"));
-        for namespace in [boards, trigger] {
-            // Router solicitations would be frames that no test has sent.
-            let quiet = "sysctl -q -w net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1";
-            assert!(
-                command(&format!("ip netns exec {namespace} {quiet}"))
-                    .status
-                    .success()
-            );
-        }
-        ip(&format!(
-            "-n {boards} link add plx0 type veth peer name plx1 netns {trigger}"
-        ));
-        ip(&format!("-n {trigger} link set plx1 address {TRIGGER_MAC}"));
-        ip(&format!("-n {boards} address add 198.18.0.2/24 dev plx0"));
-        ip(&format!("-n {boards} link set plx0 up"));
-        ip(&format!("-n {trigger} link set plx1 up"));
-        Some(net)
+        let Cable {
+            a: trigger,
+            b: boards,
+        } = Cable::bare(1500)?;
+        boards.ip("address add 198.18.0.2/24 dev vb");
+        Some(Self { trigger, boards })
     }
 
     /// Starts the trigger, and waits until it answers pings: which takes its ARP, too.
     fn start_trigger(&self, arguments: &[&str]) -> Running {
-        let by = ["ip", "netns", "exec", &self.trigger];
-        let running = start_by(&by, &[&["--port", "af_packet:plx1"], arguments].concat());
+        let by = ["ip", "netns", "exec", self.trigger.name()];
+        let running = start_by(&by, &[&["--port", "af_packet:va"], arguments].concat());
         for _ in 0..20 {
             if self.ping(1) == 1 {
                 return running;
@@ -108,7 +52,7 @@ impl Net {
     /// Pings the trigger; how many were answered.
     fn ping(&self, count: u32) -> u32 {
         let ping = format!("ping -c {count} -i 0.02 -W 1 {TRIGGER_IP}");
-        let output = command(&format!("ip netns exec {} {ping}", self.boards));
+        let output = self.boards.exec(&ping);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let summary = text
             .lines()
@@ -119,25 +63,12 @@ impl Net {
 
     /// Has the boards send over plain sockets, and hears the decisions.
     fn emulate(&self, config: &EmulatorConfig) -> EmulatorReport {
-        std::thread::scope(|scope| {
-            let emulate = || {
-                let file = File::open(format!("/run/netns/{}", self.boards)).unwrap();
-                move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
-                let link = SocketLink::open(config).unwrap();
-                EmulatorLoop::new(config, link, TscClock::get(), StopFlag::new())
-                    .unwrap()
-                    .run()
-            };
-            scope.spawn(emulate).join().unwrap()
+        self.boards.within(|| {
+            let link = SocketLink::open(config).unwrap();
+            EmulatorLoop::new(config, link, TscClock::get(), StopFlag::new())
+                .unwrap()
+                .run()
         })
-    }
-}
-
-impl Drop for Net {
-    fn drop(&mut self) {
-        for namespace in [&self.boards, &self.trigger] {
-            command(&format!("ip netns delete {namespace}"));
-        }
     }
 }
 
@@ -169,7 +100,7 @@ fn boards_at_the_other_end_of_a_cable_are_heard_and_answered() {
     let report = ended.report();
     assert_eq!(report["end"], "stopped");
     assert_eq!(accounted(report), sent.frames_sent);
-    assert_eq!(report["ports"][0]["spec"], "af_packet:plx1");
+    assert_eq!(report["ports"][0]["spec"], "af_packet:va");
     let events = &report["events"];
     assert_eq!(number(events, "built"), 20_000);
     assert_eq!(
@@ -188,20 +119,16 @@ fn pings_and_arp_are_answered() {
     let Some(net) = Net::new() else { return };
     let running = net.start_trigger(&[]);
     assert_eq!(net.ping(3), 3);
-    let neighbours = command(&format!("ip -n {} neighbour show {TRIGGER_IP}", net.boards));
-    let neighbours = String::from_utf8_lossy(&neighbours.stdout).into_owned();
+    let neighbours = net.boards.ip(&format!("neighbour show {TRIGGER_IP}"));
     assert!(neighbours.contains(TRIGGER_MAC), "{neighbours}");
     if Command::new("arping").arg("-V").output().is_ok() {
-        let arping = format!("arping -c 2 -w 3 -I plx0 {TRIGGER_IP}");
-        let output = command(&format!("ip netns exec {} {arping}", net.boards));
+        let arping = format!("arping -c 2 -w 3 -I vb {TRIGGER_IP}");
+        let output = net.boards.exec(&arping);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{text}");
     }
     // Another host's address is none of the trigger's business.
-    let other = command(&format!(
-        "ip netns exec {} ping -c 1 -W 1 198.18.0.77",
-        net.boards
-    ));
+    let other = net.boards.exec("ping -c 1 -W 1 198.18.0.77");
     assert!(!other.status.success());
     running.signal("TERM");
     let ended = running.wait().expect(0);
@@ -224,20 +151,17 @@ fn every_port_answers_for_itself() {
     let Some(net) = Net::new() else { return };
     let Some(other) = Net::new() else { return };
     // The other pair's end moves beside the first's, so that one trigger has both.
-    let (mac, trigger) = ("02:00:00:00:00:0b", &net.trigger);
-    ip(&format!("-n {} link set plx1 down", other.trigger));
-    ip(&format!(
-        "-n {} link set plx1 name plx3 address {mac} netns {trigger}",
-        other.trigger
+    let (mac, trigger) = ("02:00:00:00:00:0c", &net.trigger);
+    other.trigger.ip("link set va down");
+    other.trigger.ip(&format!(
+        "link set va name vc address {mac} netns {}",
+        trigger.name()
     ));
-    ip(&format!("-n {trigger} link set plx3 up"));
-    ip(&format!("-n {} address flush dev plx0", other.boards));
-    ip(&format!(
-        "-n {} address add 198.18.0.3/24 dev plx0",
-        other.boards
-    ));
-    let by = ["ip", "netns", "exec", trigger];
-    let ports = ["--port", "af_packet:plx3", "--port", "af_packet:plx1"];
+    trigger.ip("link set vc up");
+    other.boards.ip("address flush dev vb");
+    other.boards.ip("address add 198.18.0.3/24 dev vb");
+    let by = ["ip", "netns", "exec", trigger.name()];
+    let ports = ["--port", "af_packet:vc", "--port", "af_packet:va"];
     let running = start_by(&by, &ports);
     for (end, mac) in [(&other, mac), (&net, TRIGGER_MAC)] {
         assert!(
@@ -246,8 +170,7 @@ fn every_port_answers_for_itself() {
             running.stderr()
         );
         assert_eq!(end.ping(3), 3);
-        let shown = command(&format!("ip -n {} neighbour show {TRIGGER_IP}", end.boards));
-        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+        let shown = end.boards.ip(&format!("neighbour show {TRIGGER_IP}"));
         assert!(shown.contains(mac), "{shown}");
     }
     // Decisions go where the boards are: not to the first port.
@@ -265,16 +188,16 @@ fn every_port_answers_for_itself() {
 fn a_link_that_goes_down_and_comes_back_is_told_and_survived() {
     let Some(net) = Net::new() else { return };
     // At the trigger's end, and at the other, where the trigger's loses its carrier.
-    for (namespace, device) in [(&net.trigger, "plx1"), (&net.boards, "plx0")] {
+    for (namespace, device) in [(&net.trigger, "va"), (&net.boards, "vb")] {
         let mut running = net.start_trigger(&[]);
         let sent = std::thread::scope(|scope| {
             // One and a half seconds.
             let boards = scope.spawn(|| net.emulate(&slow_boards(30_000)));
             std::thread::sleep(Duration::from_millis(300));
-            ip(&format!("-n {namespace} link set {device} down"));
+            namespace.ip(&format!("link set {device} down"));
             running.wait_for_message("down");
             std::thread::sleep(Duration::from_millis(100));
-            ip(&format!("-n {namespace} link set {device} up"));
+            namespace.ip(&format!("link set {device} up"));
             running.wait_for_message("up again");
             boards.join().unwrap()
         });
@@ -299,7 +222,7 @@ fn a_link_that_goes_down_and_comes_back_is_told_and_survived() {
 fn a_link_that_stays_down_holds_up_no_end() {
     let Some(net) = Net::new() else { return };
     let mut running = net.start_trigger(&["--duration", "2"]);
-    ip(&format!("-n {} link set plx1 down", net.trigger));
+    net.trigger.ip("link set va down");
     running.wait_for_message("down");
     let ended = running.wait().expect(0);
     assert_eq!(ended.report()["end"], "stopped");
@@ -309,8 +232,8 @@ fn a_link_that_stays_down_holds_up_no_end() {
 fn an_interface_that_is_removed_while_running_holds_up_no_end() {
     let Some(net) = Net::new() else { return };
     let mut running = net.start_trigger(&[]);
-    ip(&format!("-n {} link delete plx1", net.trigger));
-    running.wait_for_message("plx1");
+    net.trigger.ip("link delete va");
+    running.wait_for_message("va");
     running.signal("INT");
     let ended = running.wait();
     assert!(

@@ -471,3 +471,33 @@ fn answers_go_into_a_capture_too() {
     );
     assert_eq!(counts.accepted, number(&report["events"], "accepted"));
 }
+
+/// The metrics of a run can be read while it lasts, and are those of its report at its end.
+#[test]
+fn a_run_can_be_watched() {
+    let _alone = alone();
+    let mut running = start(&["--duration", "3", "--metrics", "127.0.0.1:0"]);
+    let mut pages = Vec::new();
+    while running.is_alive() {
+        pages.extend(running.metrics());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let ended = running.wait().expect(0);
+    let sum = |page: &str, name: &str| -> u64 {
+        let samples = page.lines().filter(|line| line.starts_with(name));
+        samples
+            .map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
+            .sum()
+    };
+    let built = |page: &String| sum(page, "pollux_l0_events_total{outcome=\"complete\"}");
+    let (first, last) = (built(&pages[0]), built(pages.last().unwrap()));
+    assert!(
+        first < last,
+        "{first} events, then {last}, in {} pages",
+        pages.len()
+    );
+    assert!(last <= number(&ended.report()["events"], "complete"));
+    let page = pages.last().unwrap();
+    assert!(sum(page, "pollux_l0_latency_seconds_count{stage=\"total\"}") > 0);
+    assert!(sum(page, "pollux_stream_frames_total{stream=\"3\"}") > 0);
+}

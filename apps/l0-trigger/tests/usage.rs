@@ -174,6 +174,32 @@ fn the_boards_of_the_demonstration_need_buffers_for_their_frames() {
 }
 
 #[test]
+fn pages_that_there_are_not_are_named_before_a_port_is_opened() {
+    const GIB: &str = "/sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugepages";
+    let free = std::fs::read_to_string(GIB).unwrap_or_default();
+    if free.trim().parse().unwrap_or(0) > 0 {
+        println!("skipped: this machine has pages of 1 GiB");
+        return;
+    }
+    let folder = Folder::new();
+    let config = folder.write("trigger.toml", "[memory]\npages = \"1G\"");
+    refused(&["--config", &config])
+        .expect(1)
+        .expect_message(&["[memory]", "pages", "1073741824"]);
+    refused(&["--config", &config, "--check"]).expect(0);
+}
+
+#[test]
+fn a_run_on_chosen_memory_ends_as_on_any() {
+    let folder = Folder::new();
+    let config = folder.write(
+        "trigger.toml",
+        "[memory]\nbuffers = 4096\npages = \"4K\"\nnuma_node = 0\nlock = \"try\"",
+    );
+    run(&["--config", &config, "--events", "2000"]).expect(0);
+}
+
+#[test]
 fn wrong_configurations_are_named() {
     let folder = Folder::new();
     for (text, named) in [
@@ -201,6 +227,20 @@ fn wrong_configurations_are_named() {
         ),
         ("[[stream]]\nudp_port = 70000", &["udp_port", "70000"]),
         ("[memory]\nbuffers = 0", &["memory.buffers = 0"]),
+        (
+            "[memory]\npages = \"2MB\"",
+            &["pages = \"2MB\"", "`auto`, `4K`, `2M`, `1G`"],
+        ),
+        (
+            "[memory]\nnuma_node = 900",
+            &["memory.numa_node = 900", "nodes with memory"],
+        ),
+        ("[memory]\nnuma_node = -1", &["numa_node", "-1"]),
+        ("[memory]\nlock = true", &["lock = true", "wanted string"]),
+        (
+            "[memory]\nlock = \"always\"",
+            &["`always`", "`try` or `require`"],
+        ),
         ("[answer]\nfrom_port = 1", &["missing field `to`"]),
         (
             "[answer]\nto = \"1.2.3.4\"",

@@ -3,12 +3,14 @@
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Parser;
 use pollux_emulator::config::EmulatorConfig;
 use pollux_emulator::physics::Rings;
 use pollux_pmd::net::MacAddr;
+use pollux_program::{metrics, seconds};
 
 /// Emulated RICH readout boards: sends compressed hits of events with a known truth to a trigger,
 /// at a given rate and with faults on demand, and checks the decisions that come back.
@@ -113,7 +115,7 @@ pub(crate) struct Cli {
 
     /// Stop after so many seconds
     #[arg(long, value_name = "S", value_parser = seconds)]
-    pub(crate) duration: Option<f64>,
+    pub(crate) duration: Option<Duration>,
 
     /// CPU of the loop; of a list, the first
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -126,6 +128,9 @@ pub(crate) struct Cli {
     /// Write the report as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) metrics: metrics::Options,
 
     /// Check the configuration, say what would be done, and do nothing
     #[arg(long)]
@@ -194,17 +199,6 @@ impl Cli {
 fn set<T>(value: &mut T, flag: Option<T>) {
     if let Some(flag) = flag {
         *value = flag;
-    }
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text
-        .parse()
-        .map_err(|_| "not a number of seconds".to_owned())?;
-    if seconds > 0.0 && seconds <= 1e7 {
-        Ok(seconds)
-    } else {
-        Err("must be above 0".into())
     }
 }
 

@@ -1,18 +1,14 @@
 //! What goes wrong between the boards and the trigger, and in which order frames arrive.
-//!
-//! Time here is the frames' own, so that the same seed gives the same sequence of frames at any
-//! pace.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
+use pollux_impair::{Behind, Counts, Impairments, Injector};
 use pollux_mempool::time::Ns;
-use rand::{RngExt, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Serialize;
 
 use crate::config::{EmulatorConfig, Faults, SLOT_NS};
-use crate::frames::{Frame, Spare};
+use crate::frames::Frame;
+
+/// Frames that may wait before the injector takes more memory.
+const ROOM: usize = 1024;
 
 /// How many frames each fault befell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -29,146 +25,55 @@ pub struct FaultCounts {
     pub corrupted: u64,
 }
 
-/// A frame in the order of sending: by time, delayed ones last, then as they were made.
-#[derive(Debug)]
-struct Queued {
-    key: (Ns, bool, u64),
-    frame: Frame,
-}
-
-impl PartialEq for Queued {
-    fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
-    }
-}
-
-impl Eq for Queued {}
-
-impl PartialOrd for Queued {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Queued {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.key.cmp(&other.key)
-    }
-}
-
-/// Lets at most one fault befall each frame, and puts the frames in the order of sending.
-#[derive(Debug)]
-pub struct FaultInjector {
-    faults: Faults,
-    /// From one frame of a board to the next.
-    period: Ns,
-    rng: Xoshiro256PlusPlus,
-    queue: BinaryHeap<Reverse<Queued>>,
-    made: u64,
-    enqueued: u64,
-    counts: FaultCounts,
-}
-
-impl FaultInjector {
-    /// An injector with nothing queued.
-    #[must_use]
-    pub fn new(config: &EmulatorConfig) -> Self {
-        let period = u64::from(config.events_per_frame) * config.spacing() * SLOT_NS;
+impl From<Counts> for FaultCounts {
+    fn from(counts: Counts) -> Self {
         Self {
-            faults: config.faults,
-            period: Ns(period),
-            // Apart from the seeds of the events.
-            rng: Xoshiro256PlusPlus::seed_from_u64(!config.seed),
-            queue: BinaryHeap::with_capacity(1024),
-            made: 0,
-            enqueued: 0,
-            counts: FaultCounts::default(),
+            lost: counts.lost,
+            late: counts.delayed,
+            duplicated: counts.duplicated,
+            reordered: counts.reordered,
+            corrupted: counts.corrupted,
         }
     }
+}
 
-    /// Takes a frame as its board made it. Frames come in the order in which they were made.
-    pub fn push(&mut self, mut frame: Frame, spare: &mut Spare) {
-        let Faults {
-            lost,
-            late,
-            late_us,
-            duplicated,
-            reordered,
-            corrupted,
-        } = self.faults;
-        let counts = &mut self.counts;
-        self.made += 1;
-        // One draw for each frame decides between all faults.
-        let mut left: f64 = self.rng.random();
-        let mut befalls = |probability: f64| {
-            left -= probability;
-            left < 0.0
-        };
-        let mut delayed = false;
-        if befalls(lost) {
-            counts.lost += 1;
-            return spare.put(frame);
-        } else if befalls(late) {
-            counts.late += 1;
-            delayed = true;
-            frame.due = frame.due + Ns(u64::from(late_us) * 1000);
-        } else if befalls(duplicated) {
-            counts.duplicated += 1;
-            let copy = spare.copy(&frame);
-            self.enqueue(copy, false);
-        } else if befalls(reordered) {
-            counts.reordered += 1;
-            delayed = true;
-            frame.due = frame.due + self.period;
-        } else if befalls(corrupted) {
-            counts.corrupted += 1;
-            let at = self.rng.random_range(0..frame.payload().len() as u16);
-            frame.corrupt = Some((at, self.rng.random_range(1..=u8::MAX)));
-        }
-        self.enqueue(frame, delayed);
+impl pollux_impair::Frame for Frame {
+    fn due(&self) -> Ns {
+        self.due
     }
 
-    fn enqueue(&mut self, frame: Frame, delayed: bool) {
-        let key = (frame.due, delayed, self.enqueued);
-        self.enqueued += 1;
-        self.queue.push(Reverse(Queued { key, frame }));
+    fn set_due(&mut self, due: Ns) {
+        self.due = due;
     }
 
-    /// The frame to be sent next, where no frame due at `horizon` or later can come before it.
-    #[must_use]
-    pub fn peek(&self, horizon: Option<Ns>) -> Option<&Frame> {
-        let Reverse(first) = self.queue.peek()?;
-        horizon
-            .is_none_or(|horizon| first.frame.due < horizon)
-            .then_some(&first.frame)
+    fn corrupt(&mut self, pick: impl FnOnce(usize) -> Option<(usize, u8)>) -> bool {
+        self.corrupt = pick(self.payload().len()).map(|(at, bits)| (at as u16, bits));
+        self.corrupt.is_some()
     }
+}
 
-    /// Takes the frame to be sent next.
-    pub fn pop(&mut self) -> Option<Frame> {
-        self.queue.pop().map(|Reverse(queued)| queued.frame)
-    }
-
-    /// Frames that boards have made: without duplicates, with those lost.
-    #[must_use]
-    pub fn made(&self) -> u64 {
-        self.made
-    }
-
-    /// Frames that wait.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.queue.len()
-    }
-
-    /// Whether no frame waits.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.queue.is_empty()
-    }
-
-    /// The faults so far.
-    #[must_use]
-    pub fn counts(&self) -> FaultCounts {
-        self.counts
-    }
+/// The injector of a configuration, with nothing queued.
+#[must_use]
+pub fn injector(config: &EmulatorConfig) -> Injector<Frame> {
+    let Faults {
+        lost,
+        late,
+        late_us,
+        duplicated,
+        reordered,
+        corrupted,
+    } = config.faults;
+    let late_by = Ns(u64::from(late_us) * 1000);
+    let impairments = Impairments {
+        loss: lost,
+        delay: late,
+        delay_by: (late_by, late_by),
+        duplicate: duplicated,
+        reorder: reordered,
+        corrupt: corrupted,
+    };
+    // From one frame of a board to the next.
+    let period = u64::from(config.events_per_frame) * config.spacing() * SLOT_NS;
+    // The seed is apart from those of the events.
+    Injector::new(impairments, Behind::Time(Ns(period)), !config.seed, ROOM)
 }

@@ -11,40 +11,19 @@ use pollux_emulator::link::{Link, PortLink, SocketLink};
 use pollux_emulator::run::{EmulatorLoop, EmulatorReport, Progress};
 use pollux_mempool::{Mempool, PoolConfig};
 use pollux_pmd::lcore::{self, StopFlag};
-use pollux_pmd::{Ledger, PortConfig, PortError, PortSpec, Registry, StartedPort, TscClock};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use pollux_pmd::{Ledger, Port, PortConfig, PortSpec, Registry, Started, StartedPort, TscClock};
+use pollux_program::metrics::{self, Books, Watch};
+use pollux_program::ports::{self, PortView};
+use pollux_program::{Failure, ReportFile};
 
 use crate::cli::Cli;
+use crate::page;
 use crate::report::{Core, PortUse, Run};
 
 /// Buffers for frames on their way out, and for decisions.
 const BUFFERS: usize = 4096;
 /// Buffers in the loop's own cache.
 const CACHE: usize = 256;
-
-/// Why a run did not end as asked.
-pub(crate) enum Failure {
-    /// It was asked for something that cannot be done.
-    Usage(anyhow::Error),
-    /// It was tried, and failed.
-    Run(anyhow::Error),
-}
-
-impl From<anyhow::Error> for Failure {
-    fn from(error: anyhow::Error) -> Self {
-        Self::Run(error)
-    }
-}
-
-impl From<PortError> for Failure {
-    fn from(error: PortError) -> Self {
-        if error.is_usage() {
-            Self::Usage(error.into())
-        } else {
-            Self::Run(error.into())
-        }
-    }
-}
 
 /// Does what the command line asks for.
 pub(crate) fn run(cli: &Cli) -> Result<(), Failure> {
@@ -69,8 +48,7 @@ pub(crate) fn run(cli: &Cli) -> Result<(), Failure> {
     };
     print!("{run}");
     if let Some(path) = &cli.report {
-        let json = run.json().context("the report cannot be written as JSON")?;
-        fs::write(path, json).with_context(|| format!("--report {}", path.display()))?;
+        ReportFile::create(path)?.write(&run.json())?;
     }
     run.verdict().map_err(Failure::Run)
 }
@@ -97,11 +75,13 @@ fn through_port(
         rx_queues,
         ..PortConfig::new(pool.clone())
     })?;
+    let started = port.start()?;
+    let views = [PortView::new(&started)];
     let StartedPort {
         port,
         mut rx,
         mut tx,
-    } = port.start()?;
+    } = started;
     let tx = tx.pop().context("the port has no transmit queue")?;
     config.addresses.src_mac = config.addresses.src_mac.or(offered.mac);
 
@@ -113,10 +93,11 @@ fn through_port(
             .map_err(anyhow::Error::new)?;
     }
     let sent = link.sent_view();
-    let (mut emulator, link) = keeper.launch(&config, link)?;
+    let port = [port];
+    let (mut emulator, link) = keeper.launch(&config, link, &port, &views)?;
     let ledger = link.ledger();
     let (tx, rx) = link.into_queues();
-    let stopped = port.stop(rx.into_iter().collect(), vec![tx]);
+    let stopped = ports::stop(port.into(), rx.into_iter().collect(), vec![tx]);
     // What a file or a device refuses late is known only now.
     let late = sent.errors().saturating_sub(emulator.send_errors);
     emulator.frames_sent = emulator.frames_sent.saturating_sub(late);
@@ -131,7 +112,7 @@ fn through_port(
 
 fn through_sockets(config: &EmulatorConfig, keeper: &Keeper) -> Result<Run, Failure> {
     let link = SocketLink::open(config).map_err(anyhow::Error::new)?;
-    let (emulator, link) = keeper.launch(config, link)?;
+    let (emulator, link) = keeper.launch(config, link, &[], &[])?;
     let spec = format!("udp:{}", config.addresses.trigger().socket);
     let ports = vec![PortUse {
         spec,
@@ -148,6 +129,7 @@ struct Keeper {
     duration: Option<Duration>,
     quiet: bool,
     truth_out: Option<TruthOut>,
+    metrics: metrics::Options,
 }
 
 /// The configuration as it was asked for, in TOML, and where it goes.
@@ -174,48 +156,57 @@ impl Keeper {
             }),
             None => None,
         };
-        let stop = StopFlag::new();
-        for signal in [SIGINT, SIGTERM] {
-            // The first asks the loop to end; should it hang, the second ends the process.
-            signal_hook::flag::register_conditional_shutdown(signal, 1, stop.shared())
-                .and_then(|_| signal_hook::flag::register(signal, stop.shared()))
-                .context("signals cannot be handled")?;
-        }
+        let stop = pollux_program::stop_on_signals().context("signals cannot be handled")?;
         let cpu = cli.cores.first().copied();
         Ok(Self {
             stop,
             cpu,
             isolated: cpu.is_some_and(|cpu| lcore::check_isolation("emulator", cpu)),
-            duration: cli.duration.map(Duration::from_secs_f64),
+            duration: cli.duration,
             quiet: cli.quiet,
             truth_out,
+            metrics: cli.metrics,
         })
     }
 
-    /// Runs the loop on its own core, and waits for it.
+    /// Runs the loop on its own core, and waits for it. Looks after the ports, if there are any.
     fn launch<L: Link + Send + 'static>(
         &self,
         config: &EmulatorConfig,
         link: L,
+        ports: &[Port<Started>],
+        views: &[PortView],
     ) -> Result<(EmulatorReport, L), Failure> {
         let clock = TscClock::get();
+        let books = Books {
+            ledger: link.ledger(),
+            ports: views.to_vec(),
+        };
         let mut emulator = EmulatorLoop::new(config, link, clock, self.stop.clone())
             .map_err(|error| Failure::Usage(error.into()))?;
+        let progress = emulator.progress();
+        let page = page::Source {
+            books,
+            progress: Arc::clone(&progress),
+        };
+        let mut watch = Watch::start(self.metrics, page, views, self.cpu.as_slice())?;
         // Only now, when everything has been opened: a run that never was leaves no truth.
         if let Some(truth_out) = &self.truth_out {
             truth_out.write()?;
         }
-        let progress = emulator.progress();
         let lcore = lcore::launch("emulator", self.cpu, move || {
             let report = emulator.run();
             (report, emulator.into_link())
         })
         .map_err(anyhow::Error::new)?;
-        self.wait(&progress, || lcore.is_finished());
+        self.wait(&progress, || {
+            watch.keep(ports);
+            lcore.is_finished()
+        });
         Ok(lcore.join().map_err(anyhow::Error::new)?)
     }
 
-    fn wait(&self, progress: &Arc<Progress>, finished: impl Fn() -> bool) {
+    fn wait(&self, progress: &Progress, mut finished: impl FnMut() -> bool) {
         let start = Instant::now();
         let (mut shown, mut events) = (start, 0);
         while !finished() {

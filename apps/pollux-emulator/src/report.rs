@@ -1,11 +1,11 @@
 //! What the program says: the plan, the report for people, and the report for programs.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use pollux_emulator::config::{EmulatorConfig, SLOTS_PER_SECOND};
 use pollux_emulator::run::EmulatorReport;
 use pollux_pmd::Balance;
+use pollux_program::LedgerReport;
 use serde::Serialize;
 use serde_json::json;
 
@@ -138,12 +138,7 @@ impl fmt::Display for Run {
 
 impl Run {
     /// The report for programs.
-    pub(crate) fn json(&self) -> serde_json::Result<String> {
-        let dropped: BTreeMap<_, _> = self
-            .balance
-            .drops()
-            .map(|(cause, n)| (cause.name(), n))
-            .collect();
+    pub(crate) fn json(&self) -> serde_json::Value {
         let cores: Vec<_> = self
             .core
             .iter()
@@ -161,22 +156,15 @@ impl Run {
                 })
             })
             .collect();
-        let mut text = serde_json::to_string_pretty(&json!({
+        json!({
             "schema": SCHEMA,
             "duration_s": self.emulator.duration_s,
             "ports": ports,
             "emulator": self.emulator,
             "cores": cores,
-            "ledger": {
-                "from_wire": self.balance.from_wire,
-                "delivered": self.balance.delivered,
-                "dropped": dropped,
-                "balanced": self.balance.is_balanced(),
-            },
+            "ledger": LedgerReport::from(self.balance),
             "config": self.config,
-        }))?;
-        text.push('\n');
-        Ok(text)
+        })
     }
 
     /// Whether the run ended as asked. Says so too where only the rate was not met.

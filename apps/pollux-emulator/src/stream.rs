@@ -1,9 +1,10 @@
 //! The frames of a run in the order of sending.
 
+use pollux_impair::Injector;
 use pollux_mempool::time::Ns;
 
 use crate::config::{ConfigError, EmulatorConfig};
-use crate::faults::{FaultCounts, FaultInjector};
+use crate::faults::{self, FaultCounts};
 use crate::frames::{Frame, FrameMaker, Spare};
 use crate::physics::TruthEvent;
 use crate::truth::Truth;
@@ -15,7 +16,7 @@ use crate::truth::Truth;
 #[derive(Debug)]
 pub struct FrameStream {
     maker: FrameMaker,
-    injector: FaultInjector,
+    injector: Injector<Frame>,
     spare: Spare,
     /// Frames on their way from one to the other.
     made: Vec<Frame>,
@@ -29,7 +30,7 @@ impl FrameStream {
     pub fn new(config: &EmulatorConfig) -> Result<Self, ConfigError> {
         Ok(Self {
             maker: FrameMaker::new(config)?,
-            injector: FaultInjector::new(config),
+            injector: faults::injector(config),
             spare: Spare::default(),
             made: Vec::with_capacity(64),
         })
@@ -46,7 +47,10 @@ impl FrameStream {
     pub fn prepare(&mut self, seen: impl FnMut(u64, &TruthEvent)) -> bool {
         let more = self.maker.make(&mut self.spare, seen, &mut self.made);
         for frame in self.made.drain(..) {
-            self.injector.push(frame, &mut self.spare);
+            let spare = &mut self.spare;
+            if let Some(lost) = self.injector.push(frame, |frame| Some(spare.copy(frame))) {
+                self.spare.put(lost);
+            }
         }
         more
     }
@@ -79,7 +83,7 @@ impl FrameStream {
     /// The faults so far, in the frames that are prepared.
     #[must_use]
     pub fn faults(&self) -> FaultCounts {
-        self.injector.counts()
+        self.injector.counts().into()
     }
 
     /// Frames prepared, without duplicates, with those lost.

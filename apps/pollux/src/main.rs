@@ -1,15 +1,26 @@
 //! The toolbox: each sub-command is a file or folder of its own beside this one.
 
-mod exit;
+mod bench;
+mod bind;
+mod capture;
+mod doctor;
+mod forward;
+mod generate;
+mod house;
+mod live;
+mod payload;
 mod ports;
+mod quota;
+mod replay;
 mod streams;
+mod sys;
+mod ticker;
+mod verify;
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use pollux_pmd::Registry;
-use tracing_subscriber::EnvFilter;
 
 /// Tools for ports that are polled: NICs, capture files, wires inside the process.
 #[derive(Parser)]
@@ -26,25 +37,44 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Bench(bench::Args),
+    Bind(bind::Args),
+    Capture(capture::Args),
+    Doctor(doctor::Args),
+    Forward(forward::Args),
+    Generate(generate::Args),
+    Live(live::Args),
+    Ports(ports::Args),
+    Replay(replay::Args),
     Streams(streams::Args),
+    Unbind(bind::UnbindArgs),
+    Verify(verify::Args),
 }
 
 fn main() -> ExitCode {
     let registry = Registry::builtin();
-    // The drivers are known to the registry alone, so the help is completed at run time.
-    let specs = ports::help(&registry);
-    let cli = Cli::command().mut_subcommands(|command| command.after_help(specs.clone()));
+    // The drivers are known to the registry alone, so the help is completed at run time. A
+    // sub-command with an end of its own takes no ports.
+    let specs = pollux_program::ports::help(&registry);
+    let cli = Cli::command().mut_subcommands(|command| match command.get_after_help() {
+        None => command.after_help(specs.clone()),
+        Some(_) => command,
+    });
     let cli = Cli::from_arg_matches(&cli.get_matches()).unwrap_or_else(|error| error.exit());
 
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
-        .init();
-
-    let result = match cli.command {
+    pollux_program::log_to_stderr("warn");
+    pollux_program::exit(match cli.command {
+        Command::Bench(args) => bench::run(&args, &registry),
+        Command::Bind(args) => bind::bind(&args),
+        Command::Capture(args) => capture::run(&args, &registry),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Forward(args) => forward::run(&args, &registry),
+        Command::Generate(args) => generate::run(&args, &registry),
+        Command::Live(args) => live::run(&args),
+        Command::Ports(args) => ports::run(&args, &registry),
+        Command::Replay(args) => replay::run(&args, &registry),
         Command::Streams(args) => streams::run(&args, &registry),
-    };
-    exit::report(result)
+        Command::Unbind(args) => bind::unbind(&args),
+        Command::Verify(args) => verify::run(&args, &registry),
+    })
 }

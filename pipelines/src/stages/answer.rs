@@ -6,7 +6,7 @@
 use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{Burst, PoolCache};
 use pollux_pmd::net::{UDP_HEADERS, UdpTemplate};
-use pollux_pmd::{Clock, Count, LatencyHistogram, TscClock, TxQueue};
+use pollux_pmd::{Clock, Count, LatencyHistogram, LatencyView, TscClock, TxQueue};
 use std::sync::Arc;
 
 use crate::formats::WriteError;
@@ -111,8 +111,8 @@ impl Answer {
 
     /// From the arrival of an event's first frame to its decision's departure, in nanoseconds.
     #[must_use]
-    pub fn total(&self) -> &LatencyHistogram {
-        &self.total
+    pub fn total(&self) -> LatencyView {
+        self.total.view()
     }
 
     /// Adds a decision to the packet; sends the packet first if it is full.

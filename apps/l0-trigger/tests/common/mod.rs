@@ -9,6 +9,8 @@ pub mod oracle;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -203,6 +205,22 @@ impl Running {
             assert!(ended.is_none(), "ended without `{text}`: {}", self.stderr());
             self.be_patient();
         }
+    }
+
+    /// The page of metrics of a program that was started with `--metrics 127.0.0.1:0`; none when it
+    /// has ended.
+    #[track_caller]
+    pub fn metrics(&mut self) -> Option<String> {
+        const SAID: &str = "metrics at http://";
+        self.wait_for_message(SAID);
+        let stderr = self.stderr();
+        let (_, url) = stderr.split_once(SAID)?;
+        let mut stream = TcpStream::connect(url.split('/').next()?).ok()?;
+        let request = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut page = String::new();
+        stream.read_to_string(&mut page).ok()?;
+        page.ends_with("# EOF\n").then_some(page)
     }
 
     /// Sends a signal by name.

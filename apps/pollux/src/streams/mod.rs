@@ -1,29 +1,28 @@
 //! `pollux streams`: who is sending what.
 
 mod listener;
+mod page;
 mod report;
 mod senders;
 mod view;
 
 use std::io::{IsTerminal, Write};
-use std::num::ParseFloatError;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use pollux_pmd::lcore::{StopFlag, launch};
+use pollux_pmd::lcore::launch;
 use pollux_pmd::mempool::region::PageSize;
 use pollux_pmd::mempool::{Mempool, PoolConfig};
 use pollux_pmd::net::ParseOptions;
 use pollux_pmd::{Ledger, PortConfig, Registry, StartedPort};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
+use pollux_program::metrics::{self, Books, Watch};
+use pollux_program::ports::PortView;
+use pollux_program::{Failure, ports, seconds};
 
 use self::listener::Listener;
 use self::report::Report;
 use self::senders::{Reader, Senders};
 use self::view::View;
-use crate::exit::Failure;
-use crate::ports;
 
 /// Senders that are told apart. A flood of made-up addresses fills the table and goes on being
 /// counted, as `other`.
@@ -75,12 +74,9 @@ pub(crate) struct Args {
     /// the NIC, and captures frames before they get there.
     #[arg(long)]
     trust_checksums: bool,
-}
 
-fn seconds(text: &str) -> Result<Duration, String> {
-    text.parse()
-        .map_err(|error: ParseFloatError| error.to_string())
-        .and_then(|s| Duration::try_from_secs_f64(s).map_err(|error| error.to_string()))
+    #[command(flatten)]
+    metrics: metrics::Options,
 }
 
 /// Listens, and prints the report.
@@ -103,9 +99,12 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
         .map(|port| port.configure(config.clone()))
         .collect();
 
-    let (mut started, mut queues, mut ledger) = (Vec::new(), Vec::new(), Ledger::new());
+    let (mut started, mut views) = (Vec::new(), Vec::new());
+    let (mut queues, mut ledger) = (Vec::new(), Ledger::new());
     for port in configured? {
-        let StartedPort { port, rx, .. } = port.start()?;
+        let port = port.start()?;
+        views.push(PortView::new(&port));
+        let StartedPort { port, rx, .. } = port;
         for queue in &rx {
             ledger.add(port.spec(), queue.tally());
         }
@@ -118,18 +117,21 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
         ParseOptions::default()
     };
     let senders = Senders::new(MAX_SENDERS);
-    let reader = senders.reader();
+    let (reader, senders_seen) = (senders.reader(), senders.reader());
     let cache = pool.cache(512).context("no packet buffers")?;
     let listener = Listener::new(queues, cache, senders, options);
     ledger.add("listener", listener.tally());
 
-    let stop = StopFlag::new();
-    for signal in [SIGINT, SIGTERM] {
-        // In this order: the second signal finds the flag set and ends a program that hangs.
-        flag::register_conditional_shutdown(signal, 1, stop.shared())
-            .and_then(|_| flag::register(signal, stop.shared()))
-            .context("cannot handle signals")?;
-    }
+    let stop = pollux_program::stop_on_signals().context("cannot handle signals")?;
+    let books = Books {
+        ledger: ledger.clone(),
+        ports: views.clone(),
+    };
+    let page = page::Source {
+        books,
+        senders: senders_seen,
+    };
+    let mut watch = Watch::start(args.metrics, page, &views, &[])?;
     let begin = Instant::now();
     let lcore = launch("streams", None, {
         let stop = stop.clone();
@@ -148,6 +150,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
         if let Some(view) = &mut view {
             view.refresh(&reader, &ledger);
         }
+        watch.keep(&started);
         std::thread::sleep(Duration::from_millis(20));
     }
     let elapsed = begin.elapsed();

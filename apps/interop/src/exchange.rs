@@ -1,0 +1,226 @@
+//! The loop: sends frames by number, no more than a window ahead of what has come back, and
+//! checks off what comes.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use pollux_pmd::lcore::StopFlag;
+use pollux_pmd::mempool::{Burst, Mempool, PoolCache};
+use pollux_pmd::{Cause, Ledger, RxQueue, RxState, Tally, TxQueue};
+use serde::Serialize;
+
+use crate::frames::{Frames, Verdict};
+
+/// Frames moved by one call.
+const BURST: usize = 32;
+
+/// How long nothing comes back before what is on its way is given up, where loss is tolerated.
+const GIVE_UP: Duration = Duration::from_millis(100);
+
+/// What is to be done.
+pub(crate) struct Job {
+    /// Frames to send; 0 to receive only.
+    pub(crate) send: u64,
+    /// Frames to receive; 0 to send only.
+    pub(crate) receive: u64,
+    /// Most frames sent that have not come back, where they are to.
+    pub(crate) window: u64,
+    /// Give up when nothing has moved for so long.
+    pub(crate) patience: Duration,
+    /// End after this time, if not before.
+    pub(crate) limit: Option<Duration>,
+    /// Frames may be lost (the peer is killed, say): go on with new ones.
+    pub(crate) tolerate_loss: bool,
+    /// Wait so long between bursts.
+    pub(crate) pause: Duration,
+}
+
+/// What became of the frames.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Outcome {
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+    /// Sent, to come back, and not come back.
+    pub(crate) missing: u64,
+    pub(crate) corrupt: u64,
+    pub(crate) duplicate: u64,
+    /// Frames that are none of ours.
+    pub(crate) foreign: u64,
+    /// Milliseconds of the longest time in which nothing came.
+    pub(crate) longest_silence_ms: u64,
+    /// Frames received after that silence.
+    pub(crate) received_after_silence: u64,
+}
+
+pub(crate) struct Exchange<'a> {
+    rx: &'a mut [RxQueue],
+    tx: &'a mut [TxQueue],
+    cache: PoolCache,
+    tally: Tally,
+    outcome: Outcome,
+    /// Numbers that are on their way.
+    open: HashSet<u64>,
+    /// Numbers seen, where only receiving.
+    seen: HashSet<u64>,
+    last: Instant,
+}
+
+impl<'a> Exchange<'a> {
+    pub(crate) fn new(
+        pool: &Mempool,
+        rx: &'a mut [RxQueue],
+        tx: &'a mut [TxQueue],
+        ledger: &mut Ledger,
+    ) -> Result<Self> {
+        let tally = Tally::new();
+        ledger.add("judge", tally.view());
+        Ok(Self {
+            rx,
+            tx,
+            cache: pool.cache(256)?,
+            tally,
+            outcome: Outcome::default(),
+            open: HashSet::new(),
+            seen: HashSet::new(),
+            last: Instant::now(),
+        })
+    }
+
+    /// Runs the job to its end, its deadline, or the stop.
+    pub(crate) fn run(
+        mut self,
+        job: &Job,
+        frames: &mut Frames,
+        stop: &StopFlag,
+    ) -> Result<Outcome> {
+        if job.receive == 0 && job.send == 0 {
+            bail!("nothing to send and nothing to receive");
+        }
+        let both = job.send > 0 && job.receive > 0;
+        let mut held: Vec<Burst<BURST>> = self.tx.iter().map(|_| Burst::new()).collect();
+        let mut next = 0;
+        self.last = Instant::now();
+        let start = self.last;
+        while !stop.is_set() && job.limit.is_none_or(|limit| start.elapsed() < limit) {
+            let mut moved = false;
+            for (k, burst) in held.iter_mut().enumerate() {
+                let room = if both {
+                    job.window - (self.open.len() as u64).min(job.window)
+                } else {
+                    BURST as u64
+                };
+                if burst.is_empty() {
+                    for _ in 0..room.min(BURST as u64).min(job.send - next) {
+                        let Some(mbuf) = self.cache.alloc_from(frames.make(next)) else {
+                            break;
+                        };
+                        if burst.push(mbuf).is_err() {
+                            break;
+                        }
+                        if both {
+                            self.open.insert(next);
+                        }
+                        next += 1;
+                    }
+                }
+                if !burst.is_empty() {
+                    let n = self.tx[k].tx(&mut self.cache, burst) as u64;
+                    self.outcome.sent += n;
+                    moved |= n > 0;
+                }
+            }
+            moved |= self.receive(frames, both);
+            if moved {
+                self.saw_motion();
+            }
+            let silence = self.last.elapsed();
+            if job.tolerate_loss && silence > GIVE_UP && !self.open.is_empty() {
+                self.outcome.missing += self.open.len() as u64;
+                self.open.clear();
+            }
+            let all_sent = next == job.send && held.iter().all(|burst| burst.is_empty());
+            let all_here = job.receive == 0
+                || if both && job.tolerate_loss {
+                    self.open.is_empty()
+                } else {
+                    self.outcome.received >= job.receive
+                };
+            let no_more = !self.rx.is_empty()
+                && job.send == 0
+                && self
+                    .rx
+                    .iter()
+                    .all(|queue| queue.state() == RxState::Exhausted);
+            if all_sent && (all_here || no_more) {
+                break;
+            }
+            if silence > job.patience {
+                break;
+            }
+            if !moved {
+                std::thread::yield_now();
+            }
+            if !job.pause.is_zero() {
+                std::thread::sleep(job.pause);
+            }
+        }
+        for burst in &mut held {
+            burst.clear();
+        }
+        self.outcome.missing += self.open.len() as u64;
+        // What comes late is a duplicate, or one too many.
+        let settle = Instant::now() + Duration::from_millis(if both { 20 } else { 0 });
+        while Instant::now() < settle {
+            self.receive(frames, both);
+        }
+        Ok(self.outcome)
+    }
+
+    fn saw_motion(&mut self) {
+        let silence = self.last.elapsed().as_millis() as u64;
+        if silence > self.outcome.longest_silence_ms {
+            self.outcome.longest_silence_ms = silence;
+            self.outcome.received_after_silence = 0;
+        }
+        self.last = Instant::now();
+    }
+
+    fn receive(&mut self, frames: &mut Frames, both: bool) -> bool {
+        let mut burst = Burst::<BURST>::new();
+        let mut any = false;
+        for queue in &mut *self.rx {
+            any |= queue.rx(&mut self.cache, &mut burst) > 0;
+            for mbuf in burst.iter() {
+                let outcome = &mut self.outcome;
+                match frames.judge(mbuf) {
+                    Verdict::Right(number) => {
+                        let new = if both {
+                            self.open.remove(&number)
+                        } else {
+                            self.seen.insert(number)
+                        };
+                        if new {
+                            outcome.received += 1;
+                            outcome.received_after_silence += 1;
+                            self.tally.count_delivered(1);
+                        } else {
+                            outcome.duplicate += 1;
+                            self.tally.count_dropped(Cause::Duplicate, 1);
+                        }
+                    }
+                    Verdict::Wrong => {
+                        outcome.corrupt += 1;
+                        self.tally.count_dropped(Cause::Malformed, 1);
+                    }
+                    Verdict::Foreign => {
+                        outcome.foreign += 1;
+                        self.tally.count_dropped(Cause::NotForUs, 1);
+                    }
+                }
+            }
+            self.cache.free_burst(&mut burst);
+        }
+        any
+    }
+}

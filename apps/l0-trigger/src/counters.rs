@@ -1,0 +1,108 @@
+//! All that is counted in a run, readable at any time: for the report at its end, and for whoever
+//! watches it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use pollux_pipelines::l0::L0Stats;
+use pollux_pipelines::stages::AnswerCounts;
+use pollux_pmd::LatencyView;
+use pollux_pmd::stream::StreamView;
+use pollux_program::metrics::{Books, Page, Source};
+
+/// Views on what the loops count.
+pub struct Counters {
+    pub books: Books,
+    pub stats: Arc<L0Stats>,
+    pub streams: StreamView,
+    pub answers: Arc<AnswerCounts>,
+    /// The time that each stage spent on each batch, and `total`: from the arrival of an event's
+    /// first frame to its decision's departure.
+    pub latency: Vec<(String, LatencyView)>,
+    /// For how long at a time the loop was kept from its work.
+    pub gaps: LatencyView,
+}
+
+impl Source for Counters {
+    fn measure(&self, page: &mut Page<'_>) -> fmt::Result {
+        self.books.measure(page)?;
+
+        let streams = || self.streams.counts();
+        let stream = |id: pollux_pmd::stream::StreamId| [("stream", id.0.to_string())];
+        let frames = streams().map(|(id, counts)| (stream(id), counts.packets));
+        page.counter("stream_frames", "Datagrams of each stream", frames)?;
+        let bytes = streams().map(|(id, counts)| (stream(id), counts.bytes));
+        page.counter("stream_bytes", "Their payloads", bytes)?;
+        let sources = streams().zip(&self.stats.sources);
+        let faults = sources.flat_map(|((id, _), source)| {
+            let faults = [
+                ("missing", &source.missing),
+                ("duplicate", &source.duplicates),
+                ("reordered", &source.reordered),
+                ("late", &source.late),
+                ("resync", &source.resyncs),
+            ];
+            faults.map(|(fault, count)| {
+                let [stream] = stream(id);
+                ([stream, ("fault", fault.into())], count.get())
+            })
+        });
+        let help = "What sequence numbers say of each stream's frames";
+        page.counter("stream_sequence_faults", help, faults)?;
+
+        let events = &self.stats.events;
+        let outcomes = [
+            ("complete", &events.complete),
+            ("incomplete", &events.incomplete),
+            ("accepted", &events.accepted),
+            ("rejected", &events.rejected),
+            ("forced", &events.forced),
+            ("overfull", &events.overfull),
+        ];
+        let outcomes = outcomes.map(|(name, count)| ([("outcome", name.into())], count.get()));
+        page.counter(
+            "l0_events",
+            "Events, by each thing that became of them",
+            outcomes,
+        )?;
+        page.counter("l0_rings", "Rings found", [([], events.rings.get())])?;
+        page.counter("l0_hits", "Hits in built events", [([], events.hits.get())])?;
+
+        let answers = &self.answers;
+        let decisions = [
+            ("sent", &answers.sent),
+            ("untold", &answers.untold),
+            ("no-room", &answers.no_room),
+            ("unresolved", &answers.unresolved),
+        ];
+        let decisions = decisions.map(|(name, count)| ([("outcome", name.into())], count.get()));
+        page.counter(
+            "l0_decisions",
+            "Decisions, by what became of them",
+            decisions,
+        )?;
+        let late = [([], answers.late.get())];
+        page.counter(
+            "l0_late_decisions",
+            "Decisions that departed after their budget",
+            late,
+        )?;
+        let missed = [([], answers.missed.get())];
+        page.counter(
+            "l0_deadline_missed",
+            "Times that the budget was missed",
+            missed,
+        )?;
+
+        let latency = self.latency.iter();
+        let latency = latency.map(|(name, view)| ([("stage", name.clone())], view.clone()));
+        let help = "A batch in each stage; total: from an event's first frame to its decision";
+        page.latency("l0_latency_seconds", help, latency)?;
+        let gaps = [([("core", "trigger".into())], self.gaps.clone())];
+        page.latency(
+            "core_gap_seconds",
+            "How long a loop was kept from its work",
+            gaps,
+        )
+    }
+}

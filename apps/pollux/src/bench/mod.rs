@@ -1,0 +1,340 @@
+//! `pollux bench`: how fast frames may come before some are lost.
+
+mod plot;
+mod report;
+mod search;
+mod stand;
+mod trial;
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use pollux_pmd::mempool::{Mempool, PoolConfig};
+use pollux_pmd::net::{UDP_HEADERS, UdpEndpoint};
+use pollux_pmd::{Capabilities, LatencyHistogram, Ledger, PortConfig, Registry};
+use pollux_program::{Failure, ports, seconds};
+
+use self::report::{Report, SizeReport};
+use self::search::{Critical, Search};
+use self::stand::{CACHE, Plan, Stand};
+use self::trial::Sum;
+use crate::generate::{Ends, Rate};
+use crate::house::{House, Options, Rig, scaled};
+use crate::payload::{Content, HEADER, Pattern};
+
+/// Bytes of the frame check sequence, which sizes here count as RFC 2544 does (section 9.1), and
+/// buffers do not hold.
+const CHECK_SEQUENCE: u16 = 4;
+
+/// The rate at which frames begin to be lost between two ports.
+///
+/// At each rate --trials trials are made (RFC 2544 section 26.1): a trial sends for --trial
+/// seconds, waits for what is on its way, and was loss-free if all came, unchanged. The critical
+/// rate is the one at which half of the trials are; it is looked for by bisection between
+/// --rate-min and --rate-max, and reported with its uncertainty, with the share of loss-free
+/// trials at each rate, with what was lost by cause, and with latency. A trial whose sender did
+/// not reach its rate, because its port took no more or its CPU was busy, is not loss-free.
+///
+/// Sizes are those of frames with their check sequence, as in RFC 2544: 64 is the shortest.
+/// --cores takes two CPUs, of the sender and of the receiver. A signal ends the run with what is
+/// known by then (docs/formats/bench.md).
+///
+/// Examples:
+///   pollux bench --port loopback --rate-max 20M --plot curve.svg
+///   pollux bench --tx af_packet:eth1 --rx af_packet:eth2 --cores 2,3 --report run.json
+///   pollux bench --tx vhost-user:/run/a.sock --rx vhost-user:/run/b.sock --sizes 64 --trials 20
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// One port that sends, and receives what comes back
+    #[arg(long, value_name = "PORT", required_unless_present = "tx", conflicts_with_all = ["tx", "rx"])]
+    port: Option<String>,
+
+    /// The port that sends
+    #[arg(long, value_name = "PORT", requires = "rx")]
+    tx: Option<String>,
+
+    /// The port that receives
+    #[arg(long, value_name = "PORT", requires = "tx")]
+    rx: Option<String>,
+
+    /// Bytes of the frames, with check sequence; one search for each
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_delimiter = ',',
+        default_value = "64,512,1518"
+    )]
+    sizes: Vec<u16>,
+
+    /// The lowest rate, in packets a second
+    #[arg(long, value_name = "RATE", default_value = "1k", value_parser = frames)]
+    rate_min: f64,
+
+    /// The highest rate, in packets a second
+    #[arg(long, value_name = "RATE", default_value = "10M", value_parser = frames)]
+    rate_max: f64,
+
+    /// Seconds that a trial sends
+    #[arg(long, value_name = "S", default_value = "0.2", value_parser = seconds)]
+    trial: Duration,
+
+    /// Trials at each rate
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    trials: u32,
+
+    /// How exactly the critical rate is to be known, as a share of it
+    #[arg(long, value_name = "SHARE", default_value = "0.05", value_parser = tolerance)]
+    tolerance: f64,
+
+    /// Share of a trial's frames that may be lost
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share)]
+    loss_tolerance: f64,
+
+    /// Seconds for which frames are waited for, after the last one that came
+    #[arg(long, value_name = "S", default_value = "0.25", value_parser = seconds)]
+    settle: Duration,
+
+    /// Descriptors in each queue's ring
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    ring: usize,
+
+    #[command(flatten)]
+    ends: Ends,
+
+    /// Print the report as JSON
+    #[arg(long, help_heading = "Run")]
+    json: bool,
+
+    /// Write the curves as an SVG picture
+    #[arg(long, value_name = "FILE", help_heading = "Run")]
+    plot: Option<PathBuf>,
+
+    #[command(flatten)]
+    run: Options,
+}
+
+/// Reads a number of packets a second, for clap's `value_parser`.
+fn frames(text: &str) -> Result<f64, String> {
+    match Rate::parse(text)? {
+        Rate::Frames(rate) if (1.0..=1e10).contains(&rate) => Ok(rate),
+        _ => Err("write a number of packets of 1 to 10G a second, like 250k or 1.5M".into()),
+    }
+}
+
+/// Reads a share below 1.
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok();
+    let share = share.filter(|share| (0.0..1.0).contains(share));
+    share.ok_or_else(|| "write a share from 0 to below 1, like 0.001".into())
+}
+
+/// Reads a share that a search can reach.
+fn tolerance(text: &str) -> Result<f64, String> {
+    let share = share(text)?;
+    let usable = (0.001..=0.5).contains(&share).then_some(share);
+    usable.ok_or_else(|| "must be from 0.001 to 0.5".into())
+}
+
+/// One rate, and what its trials were.
+struct Tried {
+    rate: f64,
+    sum: Sum,
+    latency: LatencyHistogram,
+}
+
+impl Tried {
+    fn new(rate: f64) -> Self {
+        Self {
+            rate,
+            sum: Sum::default(),
+            latency: LatencyHistogram::new(),
+        }
+    }
+}
+
+/// Searches, and reports.
+pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
+    let house = House::new(&args.run)?;
+    args.check(&house)?;
+    let (rig, ledger, pool, ends) = args.start(registry)?;
+    let plot = args.plot.as_deref().map(create).transpose()?;
+    let begun = house.begin(&["sender", "receiver"])?;
+    let content = Content::new(Pattern::Random, 1, usize::from(args.longest()));
+    let on = (&house, &begun);
+    let mut stand = Stand::new(on, (rig, ledger), pool, content, ends)?;
+
+    let mut sizes = Vec::new();
+    if stand.wait_for_links()? {
+        for &size in &args.sizes {
+            sizes.push(args.search(&mut stand, size, house.is_quiet())?);
+            if stand.is_over() {
+                break;
+            }
+        }
+    }
+    let complete = !stand.is_over();
+    let (ledger, views, stopped) = stand.stop();
+    let elapsed = begun.elapsed();
+    let mut ended = begun.end(Vec::<()>::new(), elapsed);
+    let base = ended.base("bench", &views, &ledger);
+    let report = Report::new(base, args, complete, sizes);
+    if args.json {
+        let json = serde_json::to_string_pretty(&report).context("--json")?;
+        println!("{json}");
+    } else {
+        print!("{report}");
+    }
+    if let (Some(mut file), Some(path)) = (plot, &args.plot) {
+        let written = file.write_all(plot::svg(&report.sizes).as_bytes());
+        written.with_context(|| format!("--plot {}", path.display()))?;
+    }
+    ended.finish(&report, &ledger, stopped)
+}
+
+fn create(path: &Path) -> anyhow::Result<File> {
+    File::create(path).with_context(|| format!("--plot {}", path.display()))
+}
+
+impl Args {
+    /// Refuses options that contradict each other.
+    fn check(&self, house: &House) -> Result<(), Failure> {
+        let refuse = |what: String| Err(Failure::Usage(anyhow!(what)));
+        if !matches!(house.cores().len(), 0 | 2) {
+            return refuse("--cores: give two CPUs, of the sender and of the receiver".into());
+        }
+        if self.rate_min >= self.rate_max {
+            return refuse(format!(
+                "--rate-min {} is not below --rate-max {}",
+                self.rate_min, self.rate_max
+            ));
+        }
+        // Ethernet's least is 64 with check sequence (IEEE 802.3 section 4.2.3.3).
+        let least = (UDP_HEADERS + HEADER).max(60) + usize::from(CHECK_SEQUENCE);
+        match self.sizes.iter().find(|&&size| usize::from(size) < least) {
+            Some(size) => refuse(format!(
+                "--sizes {size}: a frame has at least {least} bytes"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Bytes of the longest frame, without check sequence.
+    fn longest(&self) -> u16 {
+        self.sizes
+            .iter()
+            .max()
+            .map_or(0, |size| size - CHECK_SEQUENCE)
+    }
+
+    /// The specs of the ports, the sender's first; with their queues, to receive and to send.
+    fn ports(&self) -> Vec<(&str, u16, u16)> {
+        match (&self.port, &self.tx, &self.rx) {
+            (None, Some(tx), Some(rx)) => vec![(tx, 0, 1), (rx, 1, 0)],
+            (port, ..) => port.iter().map(|port| (port.as_str(), 1, 1)).collect(),
+        }
+    }
+
+    /// Opens the ports and starts them.
+    #[allow(clippy::type_complexity)] // taken apart where it is called
+    fn start(
+        &self,
+        registry: &Registry,
+    ) -> Result<(Rig, Ledger, Mempool, (UdpEndpoint, UdpEndpoint)), Failure> {
+        let specs = self.ports();
+        let names: Vec<_> = specs.iter().map(|(spec, ..)| spec).collect();
+        let opened = ports::open(registry, &names)?;
+        for port in &opened {
+            let Capabilities { max_frame, .. } = port.capabilities();
+            if usize::from(self.longest()) > max_frame {
+                return Err(Failure::Usage(anyhow!(
+                    "--sizes {}: port {} carries at most {max_frame} bytes and a check sequence",
+                    self.longest() + CHECK_SEQUENCE,
+                    port.spec()
+                )));
+            }
+        }
+        let sender = opened.first().context("no port was opened")?;
+        let ends = self.ends.endpoints(&sender.capabilities());
+        // One pool, since a wire inside the process takes buffers from sender to receiver.
+        let pool = Mempool::new(PoolConfig {
+            buffers: 4 * self.ring.min(1 << 16) + 4 * CACHE,
+            data_room: usize::from(self.longest()).max(PoolConfig::default().data_room),
+            ..PoolConfig::default()
+        })
+        .context("no memory for packet buffers")?;
+        let configured = opened.into_iter().zip(&specs);
+        let configured = configured.map(|(port, &(_, rx_queues, tx_queues))| {
+            port.configure(PortConfig {
+                rx_queues,
+                tx_queues,
+                ring: self.ring,
+                pool: pool.clone(),
+            })
+        });
+        let configured: Vec<_> = configured.collect::<Result<_, _>>()?;
+        let mut ledger = Ledger::new();
+        let rig = Rig::start(configured, &mut ledger)?;
+        Ok((rig, ledger, pool, ends))
+    }
+
+    /// Looks for the critical rate of one size.
+    fn search(&self, stand: &mut Stand<'_>, size: u16, quiet: bool) -> Result<SizeReport, Failure> {
+        let mut search = Search::new(self.rate_min, self.rate_max, self.tolerance);
+        let mut tried: Vec<Tried> = Vec::new();
+        while !stand.is_over()
+            && let Some(rate) = search.next()
+        {
+            // The median may come back to where it was.
+            let again = tried.iter().position(|at| at.rate.total_cmp(&rate).is_eq());
+            let mut at = again.map_or_else(|| Tried::new(rate), |i| tried.swap_remove(i));
+            let before = (at.sum.trials(), at.sum.loss_free);
+            let plan = Plan {
+                rate,
+                bytes: size - CHECK_SEQUENCE,
+                duration: self.trial,
+                settle: self.settle,
+            };
+            for _ in 0..self.trials {
+                let (trial, latency) = stand.trial(plan, at.latency)?;
+                at.latency = latency;
+                let Some(trial) = trial else { break };
+                at.sum.add(&trial, self.loss_tolerance);
+            }
+            let trials = at.sum.trials() - before.0;
+            if trials > 0 {
+                search.observe(rate, trials, at.sum.loss_free - before.1);
+                if !quiet {
+                    eprintln!("{}", progress(size, &at, search.critical()));
+                }
+            }
+            if at.sum.trials() > 0 {
+                tried.push(at);
+            }
+        }
+        Ok(SizeReport::new(size, search.critical(), tried))
+    }
+}
+
+/// A line on what is known by now.
+fn progress(size: u16, Tried { rate, sum, .. }: &Tried, critical: Critical) -> String {
+    let known = match critical {
+        Critical::Unknown => String::new(),
+        Critical::BelowMin => "; critical below the lowest rate".into(),
+        Critical::AboveMax => "; critical above the highest rate".into(),
+        Critical::Within { low, high, .. } => {
+            format!("; critical {}pps to {}pps", scaled(low), scaled(high))
+        }
+    };
+    format!(
+        "{size:5} B {:>9}pps: {} of {} trials loss-free, {} not reached{known}",
+        scaled(*rate),
+        sum.loss_free,
+        sum.trials(),
+        sum.not_reached
+    )
+}

@@ -1,0 +1,248 @@
+//! The test stand: started ports, and one trial after the other on them.
+
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use pollux_pmd::lcore::{self, StopFlag};
+use pollux_pmd::mempool::{Burst, Mempool, PoolCache};
+use pollux_pmd::net::{ParseOptions, UdpEndpoint};
+use pollux_pmd::port::{Port, Started};
+use pollux_pmd::{LatencyHistogram, Ledger, RxQueue, Tally, TscClock, TxQueue};
+use pollux_program::Failure;
+use pollux_program::metrics::Watch;
+use pollux_program::ports::{self, PortView};
+
+use super::trial::{Losses, Trial};
+use crate::generate::{Flows, Rate, Sender};
+use crate::house::{Begun, House, Rig};
+use crate::payload::Content;
+use crate::verify::{Checker, Until};
+
+/// Buffers in each loop's own cache.
+pub(super) const CACHE: usize = 512;
+
+/// How long the main thread sleeps between two looks at its loops.
+const NAP: Duration = Duration::from_millis(2);
+
+/// How long a trial may take beyond twice its time, before its sender is given up.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long a link may take to come up.
+const LINK: Duration = Duration::from_secs(10);
+
+/// Numbers of flows that a header can hold, one for each trial: so that a frame which comes late
+/// is not taken for one of the next trial.
+const FLOWS: u32 = u16::MAX as u32;
+
+/// What a trial is to be.
+#[derive(Clone, Copy)]
+pub(super) struct Plan {
+    /// Frames a second.
+    pub(super) rate: f64,
+    /// Bytes of a frame, without check sequence.
+    pub(super) bytes: u16,
+    pub(super) duration: Duration,
+    /// How long frames are waited for after the last one that came.
+    pub(super) settle: Duration,
+}
+
+impl Plan {
+    /// Frames to be sent.
+    pub(super) fn frames(&self) -> u64 {
+        (self.rate * self.duration.as_secs_f64()).round().max(1.0) as u64
+    }
+}
+
+/// Ports between which trials are made.
+pub(super) struct Stand<'a> {
+    house: &'a House,
+    begun: &'a Begun,
+    pool: Mempool,
+    /// For what the main thread does with the transmit queue between two trials.
+    cache: PoolCache,
+    content: Arc<Content>,
+    ends: (UdpEndpoint, UdpEndpoint),
+    ports: Vec<Port<Started>>,
+    views: Vec<PortView>,
+    tx: Vec<TxQueue>,
+    rx: Vec<RxQueue>,
+    ledger: Ledger,
+    /// Of the receiver, in all trials.
+    tally: Tally,
+    trials: u32,
+    watch: Watch,
+}
+
+impl<'a> Stand<'a> {
+    /// The first port of the rig sends, the last one receives.
+    pub(super) fn new(
+        (house, begun): (&'a House, &'a Begun),
+        (rig, mut ledger): (Rig, Ledger),
+        pool: Mempool,
+        content: Content,
+        ends: (UdpEndpoint, UdpEndpoint),
+    ) -> anyhow::Result<Self> {
+        let tally = Tally::new();
+        ledger.add("receiver", tally.view());
+        let watch = house.watch(&rig.views, &ledger)?;
+        Ok(Self {
+            house,
+            begun,
+            cache: pool.cache(CACHE).context("no packet buffers")?,
+            pool,
+            content: Arc::new(content),
+            ends,
+            ports: rig.ports,
+            views: rig.views,
+            tx: rig.tx.into_iter().flatten().collect(),
+            rx: rig.rx.into_iter().flatten().collect(),
+            ledger,
+            tally,
+            trials: 0,
+            watch,
+        })
+    }
+
+    /// Waits until all links are up; whether they are. Not so where the run is to end before.
+    pub(super) fn wait_for_links(&self) -> anyhow::Result<bool> {
+        let since = Instant::now();
+        while let Some(port) = self.ports.iter().find(|port| !port.link().up) {
+            if self.is_over() {
+                return Ok(false);
+            }
+            if since.elapsed() > LINK {
+                return Err(anyhow!(
+                    "the link of port {} is down: set it up, or start its peer",
+                    port.spec()
+                ));
+            }
+            std::thread::sleep(NAP);
+        }
+        Ok(true)
+    }
+
+    /// Whether the run is to end.
+    pub(super) fn is_over(&self) -> bool {
+        self.house.is_over(self.begun)
+    }
+
+    /// Makes a trial, and adds the latencies of its frames to `latency`. No trial where the run is
+    /// to end before it is complete.
+    pub(super) fn trial(
+        &mut self,
+        plan: Plan,
+        latency: LatencyHistogram,
+    ) -> Result<(Option<Trial>, LatencyHistogram), Failure> {
+        let frames = plan.frames();
+        let number = (self.trials % FLOWS) as u16;
+        self.trials += 1;
+        let (sending, receiving) = (StopFlag::new(), StopFlag::new());
+        let until = Until {
+            count: Some(frames),
+            idle: None,
+        };
+        let checker = Checker::new(
+            std::mem::take(&mut self.rx),
+            self.pool.cache(CACHE).context("no packet buffers")?,
+            Arc::clone(&self.content),
+            ParseOptions::default(),
+            number..=number,
+            until,
+            receiving.clone(),
+        );
+        let checker = checker.adding_to(std::mem::take(&mut self.tally), latency);
+        let before = (self.ledger.balance(), self.sent());
+        let sender = Sender {
+            tx: self.tx.pop().context("there is no transmit queue")?,
+            cache: self.pool.cache(CACHE).context("no packet buffers")?,
+            flows: Flows::one(number, self.ends),
+            sizes: [plan.bytes].into(),
+            size: 0,
+            content: Arc::clone(&self.content),
+            rate: Rate::Frames(plan.rate),
+            place: (0, 1),
+            together: None,
+            left: frames,
+            stop: sending.clone(),
+            clock: TscClock::get(),
+        };
+
+        let core = |i| self.house.cores().get(i).copied();
+        let (polls, polling) = mpsc::channel();
+        let receiver = lcore::launch("receiver", core(1), move || {
+            // The other side waits, so it takes this; if it did not, there were nothing to do.
+            let _ = polls.send(());
+            checker.run()
+        });
+        let receiver = receiver.map_err(anyhow::Error::new)?;
+        // Frames are sent once somebody looks for them. A loop that could not be pinned never
+        // does; its end tells.
+        let _ = polling.recv();
+        let sender = lcore::launch("sender", core(0), move || sender.run());
+        let sender = sender.inspect_err(|_| receiving.stop());
+        let sender = sender.map_err(anyhow::Error::new)?;
+        lcore::keep_off(self.house.cores());
+
+        let begin = Instant::now();
+        while !sender.is_finished() {
+            if self.is_over() || begin.elapsed() > 2 * plan.duration + PATIENCE {
+                sending.stop();
+            }
+            self.watch.keep(&self.ports);
+            std::thread::sleep(NAP);
+        }
+        let sent = sender.join().map_err(anyhow::Error::new);
+        let sent = sent.inspect_err(|_| receiving.stop())?;
+        self.tx.push(sent.tx);
+        let all_sent = |stand: &Self| stand.sent() - before.1 >= frames - sent.unsent;
+        let (mut since, mut came) = (Instant::now(), 0);
+        while !(receiver.is_finished() && all_sent(self))
+            && since.elapsed() < plan.settle
+            && !self.is_over()
+        {
+            self.kick();
+            std::thread::sleep(NAP);
+            let now = self.ledger.balance().from_wire;
+            if now != came {
+                (since, came) = (Instant::now(), now);
+            }
+        }
+        receiving.stop();
+        let checked = receiver.join().map_err(anyhow::Error::new)?;
+        (self.rx, self.tally) = (checked.queues, checked.tally);
+
+        let trial = Trial {
+            rate: plan.rate,
+            frames,
+            sent: (self.sent() - before.1).min(frames),
+            span_s: sent.span_s,
+            received: checked.sequence.unique.min(frames),
+            corrupt: checked.counts.corrupt,
+            dropped: Losses::between(&before.0, &self.ledger.balance()),
+        };
+        let complete = !self.is_over();
+        Ok((complete.then_some(trial), checked.counts.latency))
+    }
+
+    /// Has the driver go on with what it has taken but not sent.
+    fn kick(&mut self) {
+        for tx in &mut self.tx {
+            tx.tx(&mut self.cache, &mut Burst::<1>::new());
+        }
+    }
+
+    /// Frames that the ports have put on the wire.
+    fn sent(&self) -> u64 {
+        self.views
+            .iter()
+            .map(|view| view.traffic().tx_packets)
+            .sum()
+    }
+
+    /// Stops the ports.
+    pub(super) fn stop(self) -> (Ledger, Vec<PortView>, Result<(), pollux_pmd::PortError>) {
+        let stopped = ports::stop(self.ports, self.rx, self.tx);
+        (self.ledger, self.views, stopped)
+    }
+}

@@ -1,0 +1,60 @@
+//! Why a device is not bound, and what to do about it.
+
+use std::io;
+
+use pollux_program::Failure;
+
+use crate::sys::pci::NOIOMMU;
+
+/// Why a device cannot be given to another driver.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BindError {
+    #[error(
+        "`{name}` is neither the address of a PCI device (0000:03:00.0, 03:00.0) nor a network \
+         interface of one; there are: {known}"
+    )]
+    NoSuchName { name: String, known: String },
+    #[error("there is no PCI device {0}; `pollux ports` lists those that there are")]
+    NoSuchDevice(String),
+    #[error("{address} {why}; --force binds it all the same")]
+    Refused { address: String, why: String },
+    #[error("the kernel has no PCI driver `{0}` loaded: modprobe {0}")]
+    NoSuchDriver(String),
+    #[error(
+        "{0} has no IOMMU group, so that vfio-pci would refuse it: switch the IOMMU on (boot with \
+         intel_iommu=on iommu=pt, or iommu=pt on AMD; in a guest, give it one), or accept that the \
+         device can then write anywhere in memory: modprobe vfio; echo Y > {NOIOMMU}"
+    )]
+    NoIommu(String),
+    #[error("{address}: cannot {what}: {source}{}", hint(.source))]
+    System {
+        address: String,
+        what: String,
+        source: io::Error,
+    },
+    #[error("{address}: {driver} did not take it (see dmesg); it is {now}")]
+    NotTaken {
+        address: String,
+        driver: String,
+        now: String,
+    },
+    #[error("{address}: no driver of the kernel took it: modprobe {modalias}, then try again")]
+    NoKernelDriver { address: String, modalias: String },
+}
+
+fn hint(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => " (run it as root)",
+        io::ErrorKind::ReadOnlyFilesystem => " (this container may only read /sys; run it outside)",
+        _ => "",
+    }
+}
+
+impl From<BindError> for Failure {
+    fn from(error: BindError) -> Self {
+        match error {
+            BindError::NoSuchName { .. } => Self::usage(error),
+            _ => Self::Run(error.into()),
+        }
+    }
+}

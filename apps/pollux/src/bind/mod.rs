@@ -1,0 +1,352 @@
+//! `pollux bind` and `pollux unbind`: gives PCI devices to a driver for programs, and back.
+//!
+//! The driver is chosen by the device's attribute driver_override (the kernel's
+//! Documentation/ABI/testing/sysfs-bus-pci). Nothing is remembered: without it, the kernel finds
+//! the device's own driver as it did at boot.
+
+mod error;
+mod in_use;
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use pollux_program::Failure;
+
+use self::error::BindError;
+use crate::sys::pci::{self, Pci};
+use crate::sys::{Sys, net};
+
+const PROBE: &str = "/sys/bus/pci/drivers_probe";
+
+/// Give PCI devices to a driver that hands them to a program.
+///
+/// DEVICE is an address (0000:03:00.0, or 03:00.0) or the name of a network interface. All devices
+/// are checked before the first is touched. One that carries the machine's network is refused: that
+/// has a route, or an address that is not of its link alone, by itself or under a bridge, a bond or
+/// a VLAN. So is one that the kernel uses for anything else.
+///
+/// Does not load modules: it says which one is missing.
+///
+/// Example: pollux bind 0000:03:00.0
+#[derive(clap::Args)]
+#[command(
+    after_help = "Exit status: 0 when all devices are bound as asked, 1 when one is not, 2 on a wrong option or name."
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    target: Target,
+
+    /// Driver to give them to
+    #[arg(long, value_name = "NAME", default_value = "vfio-pci")]
+    driver: String,
+
+    /// Bind also a device that carries the machine's network, or is in use otherwise
+    #[arg(long)]
+    force: bool,
+}
+
+/// Give PCI devices back to the kernel's own driver.
+///
+/// Waits for a program that has the device open.
+///
+/// Example: pollux unbind 0000:03:00.0
+#[derive(clap::Args)]
+#[command(
+    after_help = "Exit status: 0 when all devices have a driver of the kernel, 1 when one has not, 2 on a wrong option or name."
+)]
+pub(crate) struct UnbindArgs {
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(clap::Args)]
+struct Target {
+    /// Devices, by address or interface
+    #[arg(value_name = "DEVICE", required = true)]
+    devices: Vec<String>,
+
+    /// Use /proc and /sys below DIR instead: the host's, from inside a container
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "/",
+        hide_default_value = true
+    )]
+    root: PathBuf,
+}
+
+impl Target {
+    fn find(&self) -> Result<(Sys, Vec<Pci>), BindError> {
+        let sys = Sys::new(&self.root);
+        let found: Result<_, _> = self.devices.iter().map(|name| find(&sys, name)).collect();
+        Ok((sys, found?))
+    }
+}
+
+/// `pollux bind`
+pub(crate) fn bind(args: &Args) -> Result<(), Failure> {
+    let (sys, devices) = args.target.find()?;
+    let others: Vec<_> = devices
+        .iter()
+        .filter(|device| device.driver.as_deref() != Some(&args.driver))
+        .collect();
+    for device in &others {
+        check(&sys, device, &args.driver, args.force)?;
+    }
+    for device in &devices {
+        give(&sys, device, &args.driver)?;
+        let kept_back = device.kept_back(&sys);
+        let list: Vec<_> = kept_back
+            .iter()
+            .map(|other| other.address.as_str())
+            .collect();
+        if args.driver == "vfio-pci" && !list.is_empty() {
+            eprintln!(
+                "warning: {} cannot be used until the rest of its IOMMU group is bound too: {}",
+                device.address,
+                list.join(" ")
+            );
+        }
+    }
+    Ok(())
+}
+
+/// `pollux unbind`
+pub(crate) fn unbind(args: &UnbindArgs) -> Result<(), Failure> {
+    let (sys, devices) = args.target.find()?;
+    for device in &devices {
+        take_back(&sys, device)?;
+    }
+    Ok(())
+}
+
+/// The device of that address, or with an interface of that name.
+fn find(sys: &Sys, name: &str) -> Result<Pci, BindError> {
+    if let Some(address) = full_address(name) {
+        let device = pci::device(sys, &address);
+        return if sys.exists(&device.folder()) {
+            Ok(device)
+        } else {
+            Err(BindError::NoSuchDevice(address))
+        };
+    }
+    let mut devices = pci::network(sys);
+    let has_it = |device: &Pci| device.interfaces.iter().any(|interface| interface == name);
+    match devices.iter().position(has_it) {
+        Some(i) => Ok(devices.swap_remove(i)),
+        None => Err(BindError::NoSuchName {
+            name: name.escape_debug().to_string(),
+            known: known(sys, &devices),
+        }),
+    }
+}
+
+/// `domain:bus:device.function`, with the domain 0000 where it is left out.
+fn full_address(text: &str) -> Option<String> {
+    let (front, function) = text.rsplit_once('.')?;
+    let (front, slot) = front.rsplit_once(':')?;
+    let (domain, bus) = front.rsplit_once(':').unwrap_or(("0000", front));
+    let hex = |text: &str, digits: RangeInclusive<usize>, max: u32| {
+        digits.contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+            && u32::from_str_radix(text, 16).is_ok_and(|n| n <= max)
+    };
+    let valid = hex(domain, 4..=8, u32::MAX)
+        && hex(bus, 2..=2, 0xff)
+        && hex(slot, 2..=2, 0x1f)
+        && hex(function, 1..=1, 7);
+    valid.then(|| format!("{domain}:{bus}:{slot}.{function}").to_lowercase())
+}
+
+fn known(sys: &Sys, devices: &[Pci]) -> String {
+    let of_pci = |device: &Pci| match device.interfaces.as_slice() {
+        [] => device.address.clone(),
+        names => format!("{} ({})", device.address, names.join(", ")),
+    };
+    let list: Vec<_> = devices.iter().map(of_pci).collect();
+    if list.is_empty() {
+        let software = net::interfaces(sys).len();
+        return format!(
+            "no network controllers on the PCI bus ({software} interfaces are of software)"
+        );
+    }
+    list.join(", ")
+}
+
+/// Everything that can be known before the device is touched.
+fn check(sys: &Sys, device: &Pci, driver: &str, force: bool) -> Result<(), BindError> {
+    let address = &device.address;
+    if !force && let Some(why) = in_use::reason(sys, device) {
+        return Err(BindError::Refused {
+            address: address.clone(),
+            why,
+        });
+    }
+    if driver.contains('/') || !sys.exists(&format!("/sys/bus/pci/drivers/{driver}")) {
+        return Err(BindError::NoSuchDriver(driver.escape_debug().to_string()));
+    }
+    if driver == "vfio-pci" && device.group.is_none() && !pci::noiommu_allowed(sys) {
+        return Err(BindError::NoIommu(address.clone()));
+    }
+    Ok(())
+}
+
+/// Gives a device to a driver; one that has it already is left alone.
+fn give(sys: &Sys, device: &Pci, driver: &str) -> Result<(), BindError> {
+    let Pci {
+        address,
+        driver: before,
+        ..
+    } = device;
+    if before.as_deref() == Some(driver) {
+        println!("{address}: is bound to {driver} already");
+        return Ok(());
+    }
+    override_driver(sys, address, driver)?;
+    let taken = rebind(sys, device).map(|now| now.as_deref() == Some(driver));
+    if !matches!(taken, Ok(true)) {
+        // It goes back to where it was; what went wrong first is what is told.
+        let now = put_back(sys, address);
+        taken?;
+        return Err(BindError::NotTaken {
+            address: address.clone(),
+            driver: driver.into(),
+            now: match now {
+                Ok(Some(now)) => format!("bound to {now} again"),
+                _ => "without a driver".into(),
+            },
+        });
+    }
+    println!(
+        "{address}: {} -> {driver}",
+        before.as_deref().unwrap_or("no driver")
+    );
+    Ok(())
+}
+
+/// After a driver that was asked for has not taken the device.
+fn put_back(sys: &Sys, address: &str) -> Result<Option<String>, BindError> {
+    override_driver(sys, address, "")?;
+    let device = pci::device(sys, address);
+    match device.driver {
+        None => rebind(sys, &device),
+        still => Ok(still),
+    }
+}
+
+/// Lets the kernel choose the driver of a device anew.
+fn take_back(sys: &Sys, device: &Pci) -> Result<(), BindError> {
+    let Pci {
+        address,
+        driver: before,
+        ..
+    } = device;
+    if let Some(driver) = before
+        && !device.is_for_programs()
+    {
+        println!("{address}: is bound to {driver} already");
+        return Ok(());
+    }
+    override_driver(sys, address, "")?;
+    match rebind(sys, device)? {
+        Some(driver) if !pci::device(sys, address).is_for_programs() => {
+            println!(
+                "{address}: {} -> {driver}",
+                before.as_deref().unwrap_or("no driver")
+            );
+            Ok(())
+        }
+        _ => Err(BindError::NoKernelDriver {
+            address: address.clone(),
+            modalias: sys
+                .text(&format!("{}/modalias", device.folder()))
+                .unwrap_or_default(),
+        }),
+    }
+}
+
+/// Names the one driver that may take the device; none: any that knows it.
+fn override_driver(sys: &Sys, address: &str, driver: &str) -> Result<(), BindError> {
+    let path = format!("{}/{address}/driver_override", pci::DEVICES);
+    write(
+        sys,
+        address,
+        &path,
+        &format!("{driver}\n"),
+        "choose the driver",
+    )
+}
+
+/// Takes the device from its driver, has the kernel look for another, and says which it found.
+fn rebind(sys: &Sys, device: &Pci) -> Result<Option<String>, BindError> {
+    /// A driver may take its time to set a device up, and may do it on a thread of its own.
+    const PATIENCE: Duration = Duration::from_secs(2);
+    let Pci { address, .. } = device;
+    let link = format!("{}/driver", device.folder());
+    let wait = |bound: bool| {
+        let began = Instant::now();
+        while sys.link(&link).is_some() != bound && began.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    if device.driver.is_some() {
+        write(
+            sys,
+            address,
+            &format!("{link}/unbind"),
+            address,
+            "take it from its driver",
+        )?;
+        wait(false);
+    }
+    write(
+        sys,
+        address,
+        PROBE,
+        address,
+        "have the kernel look for a driver",
+    )?;
+    wait(true);
+    Ok(sys.link(&link))
+}
+
+fn write(sys: &Sys, address: &str, path: &str, text: &str, what: &str) -> Result<(), BindError> {
+    sys.write(path, text).map_err(|source| BindError::System {
+        address: address.into(),
+        what: format!("{what} ({path})"),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        let full = |text: &str| full_address(text);
+        assert_eq!(full("0000:03:00.0").as_deref(), Some("0000:03:00.0"));
+        assert_eq!(full("03:1F.7").as_deref(), Some("0000:03:1f.7"));
+        assert_eq!(full("10000:e1:00.0").as_deref(), Some("10000:e1:00.0"));
+        for text in [
+            "",
+            "eth0",
+            "3:00.0",
+            "03:20.0",
+            "03:00.8",
+            "03:00:0",
+            "03.00.0",
+            "0000:03:00.0:",
+            "../..:00:00.0",
+            "0000:+3:00.0",
+            "00:03:00.0",
+            "03:00.",
+            ":::",
+            "0000:03:00.0/..",
+            "a:b:c.d",
+        ] {
+            assert_eq!(full(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The files of a capture: one, or one after the other.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow};
+use pollux_pmd::drivers::pcap::{About, Statistics, Writer};
+use pollux_pmd::mempool::Mbuf;
+use pollux_pmd::mempool::time::WireTime;
+
+/// When to begin a new file, and how many to keep.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rotation {
+    /// Bytes of a file.
+    pub(super) size: Option<u64>,
+    /// Age of a file.
+    pub(super) age: Option<Duration>,
+    /// Files to keep; none: all.
+    pub(super) keep: Option<usize>,
+}
+
+impl Rotation {
+    fn is_on(&self) -> bool {
+        self.size.is_some() || self.age.is_some()
+    }
+}
+
+/// The file that is being written, and those before it.
+pub(super) struct Files {
+    path: PathBuf,
+    rotation: Rotation,
+    about: About,
+    writer: Writer,
+    begun: Instant,
+    number: u32,
+    /// Files that are there, the present one last.
+    names: VecDeque<PathBuf>,
+    /// Frames, their bytes, and lost frames of the files before.
+    before: (u64, u64, u64),
+    error: Option<anyhow::Error>,
+}
+
+impl Files {
+    /// Creates the first file.
+    pub(super) fn create(path: &Path, rotation: Rotation, about: About) -> anyhow::Result<Self> {
+        let name = if rotation.is_on() {
+            numbered(path, 1)
+        } else {
+            path.into()
+        };
+        Ok(Self {
+            writer: open(&name, &about)?,
+            path: path.into(),
+            rotation,
+            about,
+            begun: Instant::now(),
+            number: 1,
+            names: [name].into(),
+            before: (0, 0, 0),
+            error: None,
+        })
+    }
+
+    /// Adds a frame, to a new file if it is time for one; `statistics` completes the one before.
+    pub(super) fn packet(
+        &mut self,
+        time: WireTime,
+        frame: &Mbuf,
+        statistics: impl FnOnce(u64) -> Statistics,
+    ) {
+        let len = self.writer.file_len() + frame.total_len() as u64;
+        let is_full = self.rotation.size.is_some_and(|size| len > size);
+        let is_old = self
+            .rotation
+            .age
+            .is_some_and(|age| self.begun.elapsed() >= age);
+        if (is_full || is_old) && !self.has_failed() {
+            self.rotate(statistics);
+        }
+        self.writer.packet(time, frame);
+    }
+
+    fn rotate(&mut self, statistics: impl FnOnce(u64) -> Statistics) {
+        let name = numbered(&self.path, self.number + 1);
+        let writer = match open(&name, &self.about) {
+            Ok(writer) => writer,
+            Err(error) => {
+                // The run ends now; what is still on its way fits into the present file.
+                self.error = Some(error);
+                return;
+            }
+        };
+        self.complete(statistics);
+        self.before = (self.written(), self.written_bytes(), self.lost());
+        let mut done = std::mem::replace(&mut self.writer, writer);
+        self.error = done.take_error().map(|error| anyhow!(error));
+        self.number += 1;
+        self.begun = Instant::now();
+        self.names.push_back(name);
+        let too_many = |keep| self.names.len() > keep;
+        if self.rotation.keep.is_some_and(too_many) {
+            let oldest = self.names.pop_front();
+            // Whoever took it away already has done what is to be done.
+            let _ = oldest.map(fs::remove_file);
+        }
+    }
+
+    /// Writes all there is, and what became of the frames.
+    pub(super) fn complete(&mut self, statistics: impl FnOnce(u64) -> Statistics) {
+        // First the frames, so that those that the file did not take are not in its counts.
+        self.writer.flush();
+        self.writer.statistics(&statistics(self.written()));
+        self.writer.flush();
+    }
+
+    /// Hands the file what it has not got yet.
+    pub(super) fn flush(&mut self) {
+        if self.writer.is_pending() {
+            self.writer.flush();
+        }
+    }
+
+    /// Frames that files have taken.
+    pub(super) fn written(&self) -> u64 {
+        self.before.0 + self.writer.written()
+    }
+
+    pub(super) fn written_bytes(&self) -> u64 {
+        self.before.1 + self.writer.written_bytes()
+    }
+
+    /// Frames that a file has not taken.
+    pub(super) fn lost(&self) -> u64 {
+        self.before.2 + self.writer.lost()
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.error.is_some() || self.writer.has_failed()
+    }
+
+    /// The names of the files, and what went wrong.
+    pub(super) fn into_parts(mut self) -> (Vec<PathBuf>, Option<anyhow::Error>) {
+        let failure = self.writer.take_error().map(|error| anyhow!(error));
+        (self.names.into(), self.error.or(failure))
+    }
+}
+
+fn open(path: &Path, about: &About) -> anyhow::Result<Writer> {
+    let create = || -> io::Result<Writer> { Writer::new(File::create(path)?, path, about) };
+    create().with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// `run.pcapng` becomes `run_00001.pcapng`.
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    let part =
+        |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+    let (stem, extension) = (part(path.file_stem()), part(path.extension()));
+    let dot = if extension.is_empty() { "" } else { "." };
+    path.with_file_name(format!("{stem}_{number:05}{dot}{extension}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_numbered() {
+        let of = |path: &str| numbered(Path::new(path), 7).display().to_string();
+        assert_eq!(of("/data/run.pcapng"), "/data/run_00007.pcapng");
+        assert_eq!(of("run"), "run_00007");
+        assert_eq!(of("run.1.pcapng"), "run.1_00007.pcapng");
+    }
+}

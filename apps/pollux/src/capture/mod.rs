@@ -1,0 +1,358 @@
+//! `pollux capture`: frames into pcapng files, and what was lost with them.
+
+mod disk;
+mod files;
+mod filter;
+mod receiver;
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use pollux_pmd::drivers::pcap::About;
+use pollux_pmd::lcore::launch;
+use pollux_pmd::mempool::time::WireTime;
+use pollux_pmd::mempool::{MbufConsumer, Mempool, PoolConfig, mbuf_ring};
+use pollux_pmd::{Ledger, PortConfig, PortSpec, Registry, RxQueue, StartedPort, Tally};
+use pollux_program::ports::{self, PortView};
+use pollux_program::{Failure, seconds};
+use serde::Serialize;
+
+use self::disk::{Disk, Sources, Written};
+use self::files::{Files, Rotation};
+use self::filter::Filter;
+use self::receiver::{Counts, Receiver};
+use crate::house::{Base, House, Options};
+use crate::quota::Quota;
+
+/// Buffers in each loop's own cache.
+const CACHE: usize = 512;
+
+/// Descriptors in each queue's ring.
+const RING: usize = 1024;
+
+/// Frames into pcapng files, with stamps in nanoseconds, and what was lost with them.
+///
+/// A loop receives, and a thread beside it writes: a disk that is slow never holds up the loop.
+/// Between them --buffer frames can wait; what finds no room there is lost and counted. Frames of a
+/// recording wait instead. Each file ends with statistics (an interface statistics block): frames
+/// received, dropped by the port and by the kernel, accepted by the filter, and written, since the
+/// beginning of the capture; and in words, by cause. Tools like capinfos and Wireshark show them.
+///
+/// With --file-size or --file-seconds one file follows the other: FILE's name gets a number,
+/// run_00001.pcapng; with --ring only the last N stay. Files that are there are overwritten.
+///
+/// Examples:
+///   pollux capture af_packet:eth1 -o run.pcapng --seconds 10
+///   pollux capture af_packet:eth1 -o run.pcapng --filter udp.dst=9000-9007 --snap-len 128
+///   pollux capture af_packet:eth1 -o run.pcapng --ring 8 --file-size 1GB --cores 2
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// Where frames are received
+    #[arg(value_name = "PORT")]
+    port: String,
+
+    /// The file to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Keep only frames with these UDP destination ports: udp.dst=9000,9500-9510
+    ///
+    /// Of several, frames that any of them accepts. Fragments behind the first of a datagram have
+    /// no port, so no fragment is kept.
+    #[arg(long, value_name = "FILTER", value_parser = Filter::parse)]
+    filter: Vec<Filter>,
+
+    /// Keep at most BYTES of each frame
+    #[arg(
+        long,
+        visible_alias = "snaplen",
+        value_name = "BYTES",
+        default_value_t = 262_144
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=262_144))]
+    snap_len: u32,
+
+    /// End after N frames
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+
+    /// Frames that may wait for the disk
+    #[arg(long, value_name = "N", default_value_t = 16_384)]
+    #[arg(value_parser = clap::value_parser!(u32).range(64..=1 << 22))]
+    buffer: u32,
+
+    /// Begin a new file when one has this size: 500k, 100MB, 4GB
+    #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Files")]
+    file_size: Option<u64>,
+
+    /// Begin a new file when one is S seconds old
+    #[arg(long, value_name = "S", value_parser = seconds, help_heading = "Files")]
+    file_seconds: Option<Duration>,
+
+    /// Keep only the last N files
+    #[arg(long, value_name = "N", help_heading = "Files", value_parser = clap::value_parser!(u32).range(1..))]
+    ring: Option<u32>,
+
+    #[command(flatten)]
+    run: Options,
+}
+
+/// Reads a size, for clap's `value_parser`.
+fn bytes(text: &str) -> Result<u64, String> {
+    /// Header, statistics and a frame or two.
+    const LEAST: u64 = 10_000;
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match text[number.len()..].to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kb" => 1_000,
+        "m" | "mb" => 1_000_000,
+        "g" | "gb" => 1_000_000_000,
+        unit => return Err(format!("`{unit}` is no unit: k, M or G")),
+    };
+    let size = number
+        .parse::<u64>()
+        .ok()
+        .and_then(|n| n.checked_mul(factor));
+    match size {
+        None => Err("not a number of bytes, as in 100MB".into()),
+        Some(size) if size < LEAST => Err(format!("must be at least {LEAST} bytes")),
+        Some(size) => Ok(size),
+    }
+}
+
+/// What `--report` writes.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    base: Base,
+    files: Vec<PathBuf>,
+    written: u64,
+    written_bytes: u64,
+    accepted: u64,
+    filtered: u64,
+    lost_before_disk: u64,
+    lost_by_disk: u64,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.base)?;
+        write!(
+            f,
+            "captured  {} frames, {} bytes",
+            self.written, self.written_bytes
+        )?;
+        if self.filtered > 0 {
+            write!(f, "; {} left out by the filter", self.filtered)?;
+        }
+        writeln!(
+            f,
+            "; lost {} in front of the disk, {} by the disk",
+            self.lost_before_disk, self.lost_by_disk
+        )?;
+        match self.files.as_slice() {
+            [one] => writeln!(f, "file      {}", one.display()),
+            [first, .., last] => {
+                let (n, first, last) = (self.files.len(), first.display(), last.display());
+                writeln!(f, "files     {n}: {first} to {last}")
+            }
+            [] => Ok(()),
+        }
+    }
+}
+
+impl Report {
+    /// The report, and what the disk said.
+    fn new(base: Base, counts: &[Arc<Counts>], written: Written) -> (Self, Option<anyhow::Error>) {
+        let sum = |count: fn(&Counts) -> u64| counts.iter().map(|counts| count(counts)).sum();
+        let report = Self {
+            base,
+            files: written.files,
+            written: written.frames,
+            written_bytes: written.bytes,
+            accepted: sum(|counts| counts.accepted.get()),
+            filtered: sum(|counts| counts.filtered.get()),
+            lost_before_disk: sum(|counts| counts.lost.get()),
+            lost_by_disk: written.lost,
+        };
+        (report, written.error)
+    }
+}
+
+/// Captures, and reports.
+pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
+    let rotation = args.rotation().map_err(Failure::Usage)?;
+    let house = House::new(&args.run)?;
+    let loops = house.loops();
+    let mut opened = ports::open(registry, &[&args.port])?;
+    let port = opened.pop().context("no port was opened")?;
+    args.keep_the_source().map_err(Failure::Usage)?;
+    let patient = port.capabilities().recorded;
+    let pool = Mempool::new(PoolConfig {
+        // Each queue's ring and what is on the way from it; what waits for the disk; the writer's.
+        buffers: loops * (2 * RING + 2 * CACHE) + args.buffer as usize + 2 * CACHE,
+        ..PoolConfig::default()
+    })
+    .context("no memory for packet buffers")?;
+    let port = port.configure(PortConfig {
+        rx_queues: loops as u16,
+        tx_queues: 0,
+        ring: RING,
+        pool: pool.clone(),
+    })?;
+    let files = Files::create(&args.output, rotation, args.about())?;
+    let started = port.start()?;
+
+    let views = [PortView::new(&started)];
+    let StartedPort { port, rx, .. } = started;
+    let port = [port];
+    let mut ledger = Ledger::new();
+    for queue in &rx {
+        ledger.add(
+            format!("{} queue {}", args.port, queue.queue()),
+            queue.tally(),
+        );
+    }
+    let counts: Vec<_> = rx.iter().map(|_| Arc::new(Counts::default())).collect();
+    let sources = Sources {
+        start: WireTime::now(),
+        queues: rx.iter().map(RxQueue::tally).collect(),
+        loops: counts.clone(),
+    };
+    let (receivers, rings) = args.receivers(rx, &counts, &house, &pool, patient)?;
+    for (i, receiver) in receivers.iter().enumerate() {
+        ledger.add(format!("loop {i}"), receiver.tally());
+    }
+    let disk = Disk {
+        rings,
+        cache: pool.cache(CACHE).context("no packet buffers")?,
+        files,
+        sources,
+        tally: Tally::new(),
+        done: Arc::new(AtomicBool::new(false)),
+        stop: house.stop.clone(),
+        keep_off: house.cores().to_vec(),
+    };
+    ledger.add("disk", disk.tally.view());
+    let done = Arc::clone(&disk.done);
+    let disk = launch("disk", None, move || disk.run()).map_err(anyhow::Error::new)?;
+
+    let bodies = receivers.into_iter().map(|receiver| move || receiver.run());
+    let ran = house.run("capture", bodies.collect(), &port, &views, &ledger);
+    let ran = ran.map(|mut ended| {
+        // Stopped first: what the port lost to the very end is in the file's statistics.
+        let queues = std::mem::take(&mut ended.loops);
+        (ports::stop(port.into(), queues, Vec::new()), ended)
+    });
+    // Release pairs with the Acquire of `Disk::run`.
+    done.store(true, Ordering::Release);
+    let written = disk.join().map_err(anyhow::Error::new)?;
+    let (stopped, mut ended) = ran?;
+    let base = ended.base("capture", &views, &ledger);
+    let (report, error) = Report::new(base, &counts, written);
+    print!("{report}");
+    ended.finish(&report, &ledger, stopped)?;
+    error.map_or(Ok(()), |error| Err(error.into()))
+}
+
+impl Args {
+    fn rotation(&self) -> anyhow::Result<Rotation> {
+        if self.ring.is_some() && self.file_size.is_none() && self.file_seconds.is_none() {
+            return Err(anyhow!(
+                "--ring needs --file-size or --file-seconds: when is a file full?"
+            ));
+        }
+        Ok(Rotation {
+            size: self.file_size,
+            age: self.file_seconds,
+            keep: self.ring.map(|n| n as usize),
+        })
+    }
+
+    /// Refuses to write over the file that is read.
+    fn keep_the_source(&self) -> anyhow::Result<()> {
+        let canonical = |path: &Path| fs::canonicalize(path).ok();
+        let spec: PortSpec = self.port.parse()?;
+        let source = spec
+            .option("rx")
+            .and_then(|path| canonical(Path::new(path)));
+        if source.is_some() && source == canonical(&self.output) {
+            return Err(anyhow!(
+                "--output is the file that {} reads; write another one",
+                self.port
+            ));
+        }
+        Ok(())
+    }
+
+    /// A loop for each queue, and the rings that lead from them to the disk.
+    fn receivers(
+        &self,
+        queues: Vec<RxQueue>,
+        counts: &[Arc<Counts>],
+        house: &House,
+        pool: &Mempool,
+        patient: bool,
+    ) -> anyhow::Result<(Vec<Receiver>, Vec<MbufConsumer>)> {
+        let filter = Filter::any(&self.filter);
+        let quota = self.count.map(|count| Arc::new(Quota::new(count)));
+        let share = (self.buffer as usize).div_ceil(queues.len().max(1));
+        let both = queues.into_iter().zip(counts).map(|(rx, counts)| {
+            let (ring, consumer) = mbuf_ring(share).context("--buffer")?;
+            let receiver = Receiver {
+                rx,
+                ring,
+                cache: pool.cache(CACHE).context("no packet buffers")?,
+                filter: filter.clone(),
+                quota: quota.clone(),
+                patient,
+                stop: house.stop.clone(),
+                tally: Tally::new(),
+                counts: Arc::clone(counts),
+            };
+            Ok((receiver, consumer))
+        });
+        both.collect()
+    }
+
+    /// What the files say of themselves.
+    fn about(&self) -> About {
+        let filter = Filter::any(&self.filter);
+        About {
+            program: concat!("pollux ", env!("CARGO_PKG_VERSION")).into(),
+            interface: self.port.clone(),
+            filter: filter.map(|filter| filter.to_string()).unwrap_or_default(),
+            snap_len: self.snap_len as usize,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        assert_eq!(bytes("100MB"), Ok(100_000_000));
+        assert_eq!(bytes("500k"), Ok(500_000));
+        assert_eq!(bytes("4G"), Ok(4_000_000_000));
+        assert_eq!(bytes("65536"), Ok(65_536));
+        for text in [
+            "",
+            "MB",
+            "1",
+            "-5MB",
+            "1TB",
+            "99999999999999999999GB",
+            "1.5GB",
+        ] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The poll loop: from a receive queue to the ring in front of the disk, which it never waits for.
+
+use std::sync::Arc;
+
+use pollux_pmd::lcore::StopFlag;
+use pollux_pmd::mempool::{Burst, MbufProducer, PoolCache};
+use pollux_pmd::{Cause, Clock, Count, RxQueue, RxState, Tally, TallyView, TscClock};
+
+use super::filter::Filter;
+use crate::quota::Quota;
+use crate::ticker::Ticker;
+
+/// Frames moved at once.
+const BURST: usize = 64;
+
+/// What is counted beside the ledger.
+#[derive(Default)]
+pub(super) struct Counts {
+    /// Frames that were to be captured.
+    pub(super) accepted: Count,
+    /// Frames that the filter left out.
+    pub(super) filtered: Count,
+    /// Frames that found no room in front of the disk.
+    pub(super) lost: Count,
+}
+
+/// A poll loop and all that it owns.
+pub(super) struct Receiver {
+    pub(super) rx: RxQueue,
+    pub(super) ring: MbufProducer,
+    pub(super) cache: PoolCache,
+    pub(super) filter: Option<Filter>,
+    pub(super) quota: Option<Arc<Quota>>,
+    /// The frames can wait: they are of a recording.
+    pub(super) patient: bool,
+    pub(super) stop: StopFlag,
+    pub(super) tally: Tally,
+    pub(super) counts: Arc<Counts>,
+}
+
+impl Receiver {
+    pub(super) fn tally(&self) -> TallyView {
+        self.tally.view()
+    }
+
+    /// Polls until it is to stop, the queue has come to its end, or the quota is used up. Gives
+    /// the queue back.
+    pub(super) fn run(mut self) -> RxQueue {
+        let clock = TscClock::get();
+        let mut ticker = Ticker::for_counters(clock);
+        let (mut burst, mut wanted) = (Burst::<BURST>::new(), Burst::<BURST>::new());
+        while !self.stop.is_set() && !self.is_done() {
+            if self.rx.rx(&mut self.cache, &mut burst) > 0 {
+                if self.filter.is_some() {
+                    self.choose(&mut burst, &mut wanted);
+                    self.hand_over(&mut wanted, clock);
+                } else {
+                    self.hand_over(&mut burst, clock);
+                }
+            } else if self.rx.state() == RxState::Exhausted {
+                break;
+            } else {
+                clock.relax();
+            }
+            if ticker.is_due() {
+                self.rx.sync_counters();
+            }
+        }
+        self.rx.sync_counters();
+        self.rx
+    }
+
+    fn is_done(&self) -> bool {
+        self.quota.as_ref().is_some_and(|quota| quota.is_used_up())
+    }
+
+    /// Moves the frames that the filter accepts, and drops the others.
+    #[inline]
+    fn choose(&mut self, burst: &mut Burst<BURST>, wanted: &mut Burst<BURST>) {
+        let Some(filter) = &self.filter else { return };
+        let (tally, cache) = (&mut self.tally, &mut self.cache);
+        let mut left_out = 0;
+        burst.take_all(|frame| match filter.judge(&frame) {
+            // It fits: both bursts have the same size.
+            Ok(()) => drop(wanted.push(frame)),
+            Err(cause) => {
+                tally.count_dropped(cause, 1);
+                cache.free(frame);
+                left_out += 1;
+            }
+        });
+        self.counts.filtered.add(left_out);
+    }
+
+    /// Puts frames into the ring. What finds no room is lost, unless it can wait.
+    #[inline]
+    fn hand_over(&mut self, wanted: &mut Burst<BURST>, clock: TscClock) {
+        let n = wanted.len();
+        let granted = self.quota.as_ref().map_or(n, |quota| quota.claim(n));
+        let mut moved = self.ring.push_front(&mut wanted.as_mut(), granted);
+        while self.patient && moved < granted && !self.stop.is_set() {
+            clock.relax();
+            moved += self.ring.push_front(&mut wanted.as_mut(), granted - moved);
+        }
+        if let Some(quota) = &self.quota {
+            quota.settle(granted, moved);
+        }
+        self.counts.accepted.add(granted as u64);
+        if wanted.is_empty() {
+            return;
+        }
+        let lost = (granted - moved) as u64;
+        self.counts.lost.add(lost);
+        self.tally.count_dropped(Cause::RingFull, lost);
+        // More than were asked for.
+        self.tally
+            .count_dropped(Cause::Aborted, (n - granted) as u64);
+        self.cache.free_burst(wanted);
+    }
+}

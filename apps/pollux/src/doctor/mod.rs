@@ -1,0 +1,166 @@
+//! `pollux doctor`: what keeps this machine from polling well, and what mends it.
+
+mod clock;
+mod cores;
+mod devices;
+mod finding;
+mod interfaces;
+mod interrupts;
+mod jitter;
+mod machine;
+mod memory;
+mod report;
+mod rights;
+mod settings;
+#[cfg(test)]
+mod testing;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use pollux_pmd::lcore::parse_cpu_list;
+use pollux_program::{Failure, seconds};
+
+use self::finding::Finding;
+use self::machine::Machine;
+use self::report::{Report, Topic};
+use crate::sys::Sys;
+
+/// What keeps this machine from polling well, and the command that mends it.
+///
+/// Looks at memory, CPUs, interrupts, clocks, devices, interfaces and rights, and changes nothing.
+/// Each finding has a level:
+///
+/// ok: as it should be.
+/// note: worth knowing, or could not be looked at.
+/// warn: costs speed, or makes tail latencies longer.
+/// bad: something does not work, or deadlines will be missed.
+///
+/// Needs no privilege; what only root may see is noted. In a container it sees what the container
+/// does. Commands are for a root shell.
+///
+/// Example: pollux doctor --cores 2,3 --jitter 1
+#[derive(clap::Args)]
+#[command(
+    after_help = "Exit status: 0 when nothing is bad, 1 when something is or it failed, 2 on a wrong option."
+)]
+pub(crate) struct Args {
+    /// Print the findings as JSON
+    ///
+    /// {schema: 1, cores, levels: {level: count}, findings: [{topic, check, subject, level, found,
+    /// why, mend: {run | boot | option: text}}]}; subject and mend only where there is one.
+    #[arg(long)]
+    json: bool,
+
+    /// CPUs that loops are to run on [default: the isolated ones, or all]
+    #[arg(long, value_name = "LIST", value_parser = cpu_numbers)]
+    cores: Option<Cpus>,
+
+    /// Also measure for how long at a time each of these CPUs is taken away
+    ///
+    /// Takes S seconds, in which all of them are busy: not beside a run that matters.
+    #[arg(long, value_name = "S", value_parser = measuring_time, conflicts_with = "root")]
+    jitter: Option<Duration>,
+
+    /// Read /proc and /sys below DIR instead: the host's, seen from a container, or a copy
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "/",
+        hide_default_value = true
+    )]
+    root: PathBuf,
+}
+
+/// CPUs of a command line.
+#[derive(Clone)]
+struct Cpus(Vec<usize>);
+
+fn cpu_numbers(text: &str) -> Result<Cpus, String> {
+    let mut cpus = parse_cpu_list(text);
+    let plain = |part: &str| {
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || byte == b'-')
+    };
+    if cpus.is_empty() || !text.split(',').all(plain) {
+        return Err("a list like 2-3,8".into());
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(Cpus(cpus))
+}
+
+fn measuring_time(text: &str) -> Result<Duration, String> {
+    const LONGEST: Duration = Duration::from_mins(10);
+    seconds(text).and_then(|span| match span {
+        _ if span <= LONGEST => Ok(span),
+        _ => Err("must be at most 600".into()),
+    })
+}
+
+/// Looks at one thing, and never fails: what cannot be looked at is a finding too.
+type Examine = fn(&Machine) -> Vec<Finding>;
+
+/// What is examined, in the order of the report.
+const TOPICS: &[(&str, &[Examine])] = &[
+    (
+        "memory",
+        &[memory::hugepages, memory::memlock, settings::swap],
+    ),
+    (
+        "cores",
+        &[
+            cores::allowed,
+            cores::isolation,
+            cores::governor,
+            cores::idle_states,
+            cores::smt,
+        ],
+    ),
+    ("interrupts", &[interrupts::balance, interrupts::affinity]),
+    ("clock", &[clock::tsc, clock::source, clock::hypervisor]),
+    ("kernel", &[settings::examine]),
+    (
+        "devices",
+        &[
+            devices::drivers,
+            devices::iommu,
+            devices::groups,
+            devices::vfio,
+            devices::nodes,
+            devices::links,
+        ],
+    ),
+    ("interfaces", &[interfaces::examine]),
+    ("rights", &[rights::examine]),
+];
+
+/// Examines the machine, and prints the report.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let machine = Machine::new(
+        Sys::new(&args.root),
+        args.cores.as_ref().map(|cpus| cpus.0.clone()),
+    );
+    let topic = |(name, checks): &(&'static str, &[Examine])| Topic {
+        name,
+        findings: checks.iter().flat_map(|check| check(&machine)).collect(),
+    };
+    let mut topics: Vec<_> = TOPICS.iter().map(topic).collect();
+    if let Some(span) = args.jitter {
+        let findings = jitter::measure(&machine, span)?;
+        topics.push(Topic {
+            name: "jitter",
+            findings,
+        });
+    }
+    let report = Report::new(&machine.cores, topics);
+    report.print(args.json)?;
+    match report.bad() {
+        0 => Ok(()),
+        1 => Err(anyhow!("1 finding is bad").into()),
+        n => Err(anyhow!("{n} findings are bad").into()),
+    }
+}

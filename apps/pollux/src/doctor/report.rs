@@ -1,0 +1,123 @@
+//! The findings, for people and for programs.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use anyhow::Context as _;
+use serde::Serialize;
+
+use super::finding::{Finding, Level, Mend};
+use crate::sys::cpu_list;
+
+/// Findings that belong together.
+pub(super) struct Topic {
+    pub(super) name: &'static str,
+    pub(super) findings: Vec<Finding>,
+}
+
+pub(super) struct Report {
+    cores: String,
+    topics: Vec<Topic>,
+}
+
+/// The contract of `--json`. A change that a reader could notice raises `schema`.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: u32,
+    cores: &'a str,
+    levels: BTreeMap<&'static str, usize>,
+    findings: Vec<Entry<'a>>,
+}
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    topic: &'static str,
+    #[serde(flatten)]
+    finding: &'a Finding,
+}
+
+impl Report {
+    /// `cores`: the CPUs that were judged as those of loops.
+    pub(super) fn new(cores: &[usize], topics: Vec<Topic>) -> Self {
+        Self {
+            cores: cpu_list(cores),
+            topics,
+        }
+    }
+
+    fn count(&self, level: Level) -> usize {
+        let all = self.topics.iter().flat_map(|topic| &topic.findings);
+        all.filter(|finding| finding.level == level).count()
+    }
+
+    pub(super) fn bad(&self) -> usize {
+        self.count(Level::Bad)
+    }
+
+    pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {
+        let mut out = io::stdout().lock();
+        let written = if json {
+            serde_json::to_writer_pretty(&mut out, &self.document())
+                .map_err(io::Error::from)
+                .and_then(|()| writeln!(out))
+        } else {
+            self.write_text(&mut out)
+        };
+        written
+            .and_then(|()| out.flush())
+            .context("cannot write the report")
+    }
+
+    fn document(&self) -> Document<'_> {
+        let entry = |topic: &'static str| move |finding| Entry { topic, finding };
+        let entries = self
+            .topics
+            .iter()
+            .map(|topic| topic.findings.iter().map(entry(topic.name)));
+        Document {
+            schema: 1,
+            cores: &self.cores,
+            levels: Level::ALL
+                .map(|level| (level.name(), self.count(level)))
+                .into(),
+            findings: entries.flatten().collect(),
+        }
+    }
+
+    /// What is fine takes one line; all else says why it matters and what mends it.
+    fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
+        for Topic { name, findings } in &self.topics {
+            if findings.is_empty() {
+                continue;
+            }
+            writeln!(out, "{name}")?;
+            for finding in findings {
+                let Finding {
+                    check,
+                    level,
+                    found,
+                    why,
+                    ..
+                } = finding;
+                write!(out, "  {:<5} {check}", level.name())?;
+                if let Some(subject) = &finding.subject {
+                    write!(out, " ({subject})")?;
+                }
+                writeln!(out, ": {found}")?;
+                if *level > Level::Ok {
+                    writeln!(out, "        {why}")?;
+                }
+                match &finding.mend {
+                    Some(Mend::Run(command)) => writeln!(out, "        run: {command}")?,
+                    Some(Mend::Boot(parameters)) => {
+                        writeln!(out, "        boot with: {parameters}")?;
+                    }
+                    Some(Mend::Option(option)) => writeln!(out, "        use: {option}")?,
+                    None => {}
+                }
+            }
+        }
+        let counts = Level::ALL.map(|level| format!("{} {}", self.count(level), level.name()));
+        writeln!(out, "{}", counts.join(", "))
+    }
+}

@@ -1,0 +1,74 @@
+//! What the process is allowed to do: capabilities(7).
+
+use super::finding::{Check, Finding};
+use super::machine::Machine;
+use crate::sys::process::{self, CAP_BPF, CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN};
+
+const NET_RAW: Check = Check {
+    name: "cap-net-raw",
+    why: "Without it no port of the kinds af_packet and af_xdp can be opened.",
+};
+const NET_ADMIN: Check = Check {
+    name: "cap-net-admin",
+    why: "Without it there are no stamps of the NIC, no taps, and no steering of flows to queues.",
+};
+const BPF: Check = Check {
+    name: "cap-bpf",
+    why: "Without it no program can be loaded that hands frames to an af_xdp port.",
+};
+const SYS_ADMIN: Check = Check {
+    name: "cap-sys-admin",
+    why: "Without it physical addresses are not shown, which devices without an IOMMU need.",
+};
+
+/// The rights that kinds of ports need.
+pub(super) fn examine(machine: &Machine) -> Vec<Finding> {
+    let set = process::capabilities(&machine.sys);
+    // What setcap gives replaces what a file had, so each command names what comes before it too.
+    let checks = [
+        (NET_RAW, CAP_NET_RAW, "cap_net_raw"),
+        (NET_ADMIN, CAP_NET_ADMIN, "cap_net_raw,cap_net_admin"),
+        (BPF, CAP_BPF, "cap_net_raw,cap_net_admin,cap_bpf"),
+        (
+            SYS_ADMIN,
+            CAP_SYS_ADMIN,
+            "cap_net_raw,cap_net_admin,cap_sys_admin",
+        ),
+    ];
+    let judged = checks.into_iter().map(|(check, bit, names)| {
+        let lacking = "the process does not have it";
+        let finding = match set {
+            Err(ref unread) => return check.unread(unread),
+            Ok(set) if process::has(set, bit) => return check.ok("the process has it"),
+            // Most ports of most machines need it.
+            Ok(_) if bit == CAP_NET_RAW => check.warn(lacking),
+            Ok(_) => check.note(lacking),
+        };
+        finding.run(format!("setcap {names}+ep $(command -v pollux)"))
+    });
+    judged.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Level::{Note, Ok, Warn};
+    use super::super::testing::levels;
+    use super::*;
+    use crate::sys::testing::Tree;
+
+    #[test]
+    fn rights_are_read_bit_by_bit() {
+        let of = |set: &str| {
+            let tree = Tree::new();
+            tree.file("/proc/self/status", format!("Name:\tx\nCapEff:\t{set}\n"));
+            levels(examine, &tree)
+        };
+        assert_eq!(of("000001ffffffffff"), [Ok; 4]);
+        assert_eq!(of("0000000000000000"), [Warn, Note, Note, Note]);
+        assert_eq!(of("0000000000003000"), [Ok, Ok, Note, Note]);
+        assert_eq!(of("0000000000200000"), [Warn, Note, Ok, Ok]);
+        assert_eq!(of("0000008000000000"), [Warn, Note, Ok, Note]);
+        assert_eq!(of("xyz"), [Note; 4]);
+        assert_eq!(levels(examine, &Tree::new()), [Note; 4]);
+    }
+}

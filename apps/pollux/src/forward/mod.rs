@@ -1,0 +1,218 @@
+//! `pollux forward`: from port to port.
+
+mod lane;
+mod swap;
+
+use std::fmt;
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use pollux_pmd::mempool::{Mempool, PoolConfig};
+use pollux_pmd::port::{Configured, Port};
+use pollux_pmd::{Ledger, PortConfig, PortError, Probed, Registry, RxQueue, TxQueue};
+use pollux_program::Failure;
+use pollux_program::ports;
+use serde::Serialize;
+
+use self::lane::{Counts, Forwarder, Lane};
+use self::swap::Mode;
+use crate::house::{Base, House, Options, Rig};
+use crate::quota::Quota;
+
+/// Buffers in each loop's own cache.
+const CACHE: usize = 512;
+
+/// From port to port, as testpmd does.
+///
+/// Between two ports, what one receives the other sends, both ways at once; on one port, frames go
+/// back out of it. Where a port cannot receive or cannot send, that way is left out. Queue n of
+/// one port goes to queue n of the other; queues are shared out to the loops in turn.
+///
+/// A burst that finds the transmit queue full is offered again, every microsecond; what has found
+/// no room after --retries attempts is dropped and counted as `tx-full`. Frames that a device
+/// refuses later are counted as tx_errors of their port.
+///
+/// Examples:
+///   pollux forward af_packet:eth1 af_packet:eth2 --cores 2
+///   pollux forward vhost-user:/run/a.sock --mode 5tswap --seconds 10 --report run.json
+///   pollux forward pcap:rx=run.pcap pcap:tx=copy.pcapng
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// One port or two
+    #[arg(value_name = "PORT", required = true, num_args = 1..=2)]
+    ports: Vec<String>,
+
+    /// What is exchanged in each frame
+    #[arg(long, value_enum, default_value_t = Mode::Io)]
+    mode: Mode,
+
+    /// Only from the first port to the second
+    #[arg(long)]
+    one_way: bool,
+
+    /// Queues of each port [default: one for each of the loops]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    queues: Option<u16>,
+
+    /// Descriptors in each queue's ring
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    ring: usize,
+
+    /// Frames moved at once: 32 or 64
+    #[arg(long, value_name = "N", default_value = "32", value_parser = ["32", "64"])]
+    burst: String,
+
+    /// Attempts to send what found the transmit queue full
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    retries: u32,
+
+    /// End after N frames
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+
+    #[command(flatten)]
+    run: Options,
+}
+
+/// What `--report` writes.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    base: Base,
+    mode: &'static str,
+    forwarded: u64,
+    retries: u64,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.base)?;
+        writeln!(
+            f,
+            "forwarded {} frames ({}), offered again {} times",
+            self.forwarded, self.mode, self.retries
+        )
+    }
+}
+
+/// Forwards, and reports.
+pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
+    let house = House::new(&args.run)?;
+    let opened = ports::open(registry, &args.ports)?;
+    let ways = ways(&opened, args.one_way)?;
+    let queues = args.queues.unwrap_or(house.loops() as u16);
+    if house.loops() > usize::from(queues) {
+        return Err(Failure::Usage(anyhow!(
+            "--cores names {} loops for {queues} queues: give no more cores than --queues",
+            house.loops()
+        )));
+    }
+    let longest = opened.len() * usize::from(queues);
+    let pool = Mempool::new(PoolConfig {
+        // Both rings of each queue full, and as much on the way.
+        buffers: longest * (4 * args.ring.min(1 << 16) + CACHE) + house.loops() * CACHE,
+        ..PoolConfig::default()
+    })
+    .context("no memory for packet buffers")?;
+    let configured = configure(opened, &ways, queues, args.ring, &pool)?;
+    let mut ledger = Ledger::new();
+    let rig = Rig::start(configured, &mut ledger)?;
+    let lanes = lanes(rig.rx, rig.tx, &ways, queues);
+    let quota = args.count.map(|count| Arc::new(Quota::new(count)));
+    let mut shares: Vec<Vec<Lane>> = (0..house.loops()).map(|_| Vec::new()).collect();
+    for lane in lanes {
+        shares[usize::from(lane.rx.queue()) % house.loops()].push(lane);
+    }
+    let (mut bodies, mut counts) = (Vec::new(), Vec::<Arc<Counts>>::new());
+    for (i, lanes) in shares.into_iter().enumerate() {
+        let cache = pool.cache(CACHE).context("no packet buffers")?;
+        let (quota, stop) = (quota.clone(), house.stop.clone());
+        let forwarder = Forwarder::new(lanes, cache, args.mode, args.retries, quota, stop);
+        ledger.add(format!("loop {i}"), forwarder.tally());
+        counts.push(forwarder.counts());
+        // The length of a burst is known to the compiler.
+        let long = args.burst == "64";
+        bodies.push(move || {
+            if long {
+                forwarder.run::<64>()
+            } else {
+                forwarder.run::<32>()
+            }
+        });
+    }
+    let mut ended = house.run("forward", bodies, &rig.ports, &rig.views, &ledger)?;
+
+    let (mut rx, mut tx) = (Vec::new(), Vec::new());
+    for lane in ended.loops.drain(..).flatten() {
+        rx.push(lane.rx);
+        tx.push(lane.tx);
+    }
+    let stopped = ports::stop(rig.ports, rx, tx);
+    let base = ended.base("forward", &rig.views, &ledger);
+    let report = Report {
+        forwarded: base.ledger.delivered,
+        base,
+        mode: args.mode.name(),
+        retries: counts.iter().map(|counts| counts.retries.get()).sum(),
+    };
+    print!("{report}");
+    ended.finish(&report, &ledger, stopped)
+}
+
+/// From which port to which: places in the list.
+type Way = (usize, usize);
+
+/// All ways that the ports can go.
+fn ways(ports: &[Port<Probed>], one_way: bool) -> Result<Vec<Way>, Failure> {
+    let mut ways = match ports.len() {
+        1 => vec![(0, 0)],
+        _ if one_way => vec![(0, 1)],
+        _ => vec![(0, 1), (1, 0)],
+    };
+    ways.retain(|&(from, to)| {
+        ports[from].capabilities().max_rx_queues > 0 && ports[to].capabilities().max_tx_queues > 0
+    });
+    if ways.is_empty() {
+        return Err(Failure::Usage(anyhow!(
+            "there is no way for a frame: one port has to receive, and the one that it goes to \
+             to send"
+        )));
+    }
+    Ok(ways)
+}
+
+/// Configures each port, with the queues of its ways alone.
+fn configure(
+    opened: Vec<Port<Probed>>,
+    ways: &[Way],
+    queues: u16,
+    ring: usize,
+    pool: &Mempool,
+) -> Result<Vec<Port<Configured>>, PortError> {
+    let configured = opened.into_iter().enumerate().map(|(place, port)| {
+        let receives = ways.iter().any(|way| way.0 == place);
+        let sends = ways.iter().any(|way| way.1 == place);
+        port.configure(PortConfig {
+            rx_queues: queues * u16::from(receives),
+            tx_queues: queues * u16::from(sends),
+            ring,
+            pool: pool.clone(),
+        })
+    });
+    configured.collect()
+}
+
+/// Puts together the queues of each way. `rx` and `tx` are those of each port.
+fn lanes(rx: Vec<Vec<RxQueue>>, tx: Vec<Vec<TxQueue>>, ways: &[Way], queues: u16) -> Vec<Lane> {
+    let mut rx: Vec<_> = rx.into_iter().map(Vec::into_iter).collect();
+    let mut tx: Vec<_> = tx.into_iter().map(Vec::into_iter).collect();
+    let mut lanes = Vec::new();
+    for &(from, to) in ways {
+        for _ in 0..queues {
+            let lane = rx[from].next().zip(tx[to].next());
+            lanes.extend(lane.map(|(rx, tx)| Lane { rx, tx }));
+        }
+    }
+    lanes
+}

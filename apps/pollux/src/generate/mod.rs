@@ -1,0 +1,260 @@
+//! `pollux generate`: UDP flows at a rate.
+
+mod flows;
+mod rate;
+mod sender;
+mod sizes;
+
+use std::fmt;
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use pollux_pmd::mempool::{Mempool, PoolConfig};
+use pollux_pmd::net::UDP_HEADERS;
+use pollux_pmd::{Capabilities, Ledger, PortConfig, Registry, TscClock};
+use pollux_program::Failure;
+use pollux_program::ports;
+use serde::Serialize;
+
+use self::flows::{Addresses, TAG, Vary};
+pub(crate) use self::flows::{Ends, Flows};
+pub(crate) use self::rate::Rate;
+use self::sender::BURST;
+pub(crate) use self::sender::Sender;
+use self::sizes::Sizes;
+use crate::house::{Base, House, Options, Rig};
+use crate::payload::{Content, HEADER, Pattern};
+
+/// Buffers in each loop's own cache.
+const CACHE: usize = 512;
+
+/// UDP flows at a rate, whose every byte can be checked at the other end.
+///
+/// Each payload begins with the number of its flow, its number in the flow and the time when it
+/// was made, and goes on with bytes that follow from --pattern and --seed
+/// (docs/formats/generator.md). `pollux verify` checks all of it.
+///
+/// Flows come in turn. Flow n has n added to the source port, or to what --vary names. Sizes are
+/// those of frames without their check sequence. A rate is held by the clock, whatever the port
+/// does: what could not be sent in time is sent at once afterwards, but a loop that was held up
+/// for more than 10 ms does not make up for the rest, and says so in its report (held_up_s).
+///
+/// Examples:
+///   pollux generate af_packet:eth1 --dst 10.0.0.1:9000 --dst-mac 02:00:00:00:00:01 --seconds 10
+///   pollux generate vhost-user:/run/a.sock --rate max --size 64 --cores 1
+///   pollux generate pcap:tx=flows.pcapng --flows 16 --vary dst-port --size imix --count 100000
+///   pollux generate af_packet:eth1 --rate 1.5Gbps --size 64-1500 --burst 8 --report run.json
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// Where frames are sent
+    #[arg(value_name = "PORT")]
+    port: String,
+
+    /// End after N frames
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+
+    /// Packets or bits a second: 250k, 1.5Mpps, 10Gbps; or max
+    #[arg(long, value_name = "RATE", default_value = "1Mpps", value_parser = Rate::parse)]
+    rate: Rate,
+
+    /// Bytes of a frame: 64, or in turn 64,1500, or between 64-1500, or imix
+    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = Sizes::parse)]
+    size: Sizes,
+
+    /// Frames made together, 1 to 64 [default: as many as are due]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=BURST as i64))]
+    burst: Option<u8>,
+
+    /// Descriptors in each queue's ring
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    ring: usize,
+
+    /// Bytes behind the header of the payload
+    #[arg(long, value_enum, default_value_t = Pattern::Random, help_heading = "Payload")]
+    pattern: Pattern,
+
+    /// Seed of random bytes and sizes
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Payload")]
+    seed: u64,
+
+    /// Flows
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Flows")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    flows: u16,
+
+    /// What differs from flow to flow
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "src-port")]
+    #[arg(help_heading = "Flows")]
+    vary: Vec<Vary>,
+
+    #[command(flatten)]
+    ends: Ends,
+
+    /// Tag frames with this VLAN
+    #[arg(long, value_name = "ID", help_heading = "Flows")]
+    #[arg(value_parser = clap::value_parser!(u16).range(0..4095))]
+    vlan: Option<u16>,
+
+    /// Send without UDP checksum, as IPv4 allows
+    #[arg(long, help_heading = "Flows")]
+    no_checksum: bool,
+
+    #[command(flatten)]
+    run: Options,
+}
+
+/// What `--report` writes.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    base: Base,
+    flows: u16,
+    pattern: &'static str,
+    seed: u64,
+    rate_asked: String,
+    /// Frames and bits a second, from the first frame to the end of the last one's slot.
+    rate_pps: f64,
+    rate_bps: f64,
+    sent: u64,
+    sent_bytes: u64,
+    unsent: u64,
+    queue_full: u64,
+    held_up_s: f64,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.base)?;
+        writeln!(
+            f,
+            "generated {} frames of {} flows; {} unsent at the stop",
+            self.sent, self.flows, self.unsent
+        )?;
+        writeln!(
+            f,
+            "rate      {:.0} packets/s, {:.0} bit/s, of {}; held up for {:.3} s, transmit queue \
+             full {} times",
+            self.rate_pps, self.rate_bps, self.rate_asked, self.held_up_s, self.queue_full
+        )
+    }
+}
+
+/// Generates, and reports.
+pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
+    let house = House::new(&args.run)?;
+    let loops = house.loops();
+    let mut opened = ports::open(registry, &[&args.port])?;
+    let port = opened.pop().context("no port was opened")?;
+    let offered = port.capabilities();
+    let longest = args.check_sizes(&offered)?;
+    let flows = (0..loops).map(|i| args.flows(&offered, (i, loops)));
+    let flows: Vec<_> = flows.collect::<Result<_, _>>().map_err(Failure::Usage)?;
+
+    let pool = Mempool::new(PoolConfig {
+        buffers: loops * (2 * args.ring.min(1 << 16) + 2 * CACHE),
+        data_room: longest.max(PoolConfig::default().data_room),
+        ..PoolConfig::default()
+    })
+    .context("no memory for packet buffers")?;
+    let port = port.configure(PortConfig {
+        rx_queues: 0,
+        tx_queues: loops as u16,
+        ring: args.ring,
+        pool: pool.clone(),
+    })?;
+    // Nothing is received, so the books stay empty.
+    let mut ledger = Ledger::new();
+    let rig = Rig::start(vec![port], &mut ledger)?;
+    let tx = rig.tx.into_iter().flatten();
+    let content = Arc::new(Content::new(args.pattern, args.seed, longest));
+    let mut bodies = Vec::new();
+    for (i, (tx, flows)) in tx.zip(flows).enumerate() {
+        let sender = Sender {
+            tx,
+            cache: pool.cache(CACHE).context("no packet buffers")?,
+            flows,
+            sizes: args.size.table(args.seed),
+            size: 0,
+            content: Arc::clone(&content),
+            rate: args.rate.share(loops),
+            place: (i, loops),
+            together: args.burst.map(usize::from),
+            left: args.count.map_or(u64::MAX, |n| share(n, i, loops)),
+            stop: house.stop.clone(),
+            clock: TscClock::get(),
+        };
+        bodies.push(move || sender.run());
+    }
+    let mut ended = house.run("generate", bodies, &rig.ports, &rig.views, &ledger)?;
+
+    let (mut unsent, mut queue_full, mut span_s, mut held_up_s) = (0, 0, 0_f64, 0_f64);
+    let mut queues = Vec::new();
+    for sent in ended.loops.drain(..) {
+        unsent += sent.unsent;
+        queue_full += sent.full;
+        span_s = span_s.max(sent.span_s);
+        held_up_s = held_up_s.max(sent.held_up_s);
+        queues.push(sent.tx);
+    }
+    let stopped = ports::stop(rig.ports, Vec::new(), queues);
+    let base = ended.base("generate", &rig.views, &ledger);
+    let (sent, sent_bytes) = (base.ports[0].tx_packets, base.ports[0].tx_bytes);
+    let report = Report {
+        base,
+        flows: args.flows,
+        pattern: args.pattern.name(),
+        seed: args.seed,
+        rate_asked: args.rate.to_string(),
+        rate_pps: sent as f64 / span_s.max(1e-9),
+        rate_bps: sent_bytes as f64 * 8.0 / span_s.max(1e-9),
+        sent,
+        sent_bytes,
+        unsent,
+        queue_full,
+        held_up_s,
+    };
+    print!("{report}");
+    ended.finish(&report, &ledger, stopped)
+}
+
+/// Of `n` frames, those that number `i` of `loops` loops sends.
+fn share(n: u64, i: usize, loops: usize) -> u64 {
+    n / loops as u64 + u64::from((i as u64) < n % loops as u64)
+}
+
+impl Args {
+    /// Refuses sizes that hold no header or that the port does not carry; the longest.
+    fn check_sizes(&self, offered: &Capabilities) -> Result<usize, Failure> {
+        let (min, max) = self.size.bounds();
+        let (min, max) = (usize::from(min), usize::from(max));
+        let least = UDP_HEADERS + HEADER + if self.vlan.is_some() { TAG } else { 0 };
+        // Ethernet's least is 60 without check sequence (IEEE 802.3 section 4.2.3.3).
+        let least = least.max(60);
+        if min < least {
+            return Err(Failure::Usage(anyhow!(
+                "--size {min}: a frame has at least {least} bytes"
+            )));
+        }
+        if max > offered.max_frame {
+            return Err(Failure::Usage(anyhow!(
+                "--size {max}: port {} carries at most {} bytes",
+                self.port,
+                offered.max_frame
+            )));
+        }
+        Ok(max)
+    }
+
+    fn flows(&self, offered: &Capabilities, place: (usize, usize)) -> anyhow::Result<Flows> {
+        let (src, dst) = self.ends.endpoints(offered);
+        let addresses = Addresses {
+            src,
+            dst,
+            vary: &self.vary,
+            checksum: !self.no_checksum,
+        };
+        Flows::new(&addresses, self.flows, place, self.vlan).context("--flows")
+    }
+}

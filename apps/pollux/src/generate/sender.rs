@@ -1,0 +1,197 @@
+//! The poll loop: makes frames when they are due, and sends them.
+
+use std::sync::Arc;
+
+use pollux_pmd::lcore::StopFlag;
+use pollux_pmd::mempool::time::Tsc;
+use pollux_pmd::mempool::{Burst, PoolCache};
+use pollux_pmd::{Clock, TscClock, TxQueue};
+
+use super::flows::Flows;
+use super::rate::{Pace, Rate};
+use crate::payload::{Content, Header};
+
+/// Most frames made at once.
+pub(super) const BURST: usize = 64;
+
+/// Idle rounds from one look after frames that a driver still has to the next: so many that
+/// looking costs nothing.
+const KICK: u32 = 1024;
+
+/// A poll loop and all that it owns.
+pub(crate) struct Sender {
+    pub(crate) tx: TxQueue,
+    pub(crate) cache: PoolCache,
+    pub(crate) flows: Flows,
+    /// Lengths of frames, to go round in, and where the next one's is.
+    pub(crate) sizes: Box<[u16]>,
+    pub(crate) size: usize,
+    pub(crate) content: Arc<Content>,
+    pub(crate) rate: Rate,
+    /// Which of how many loops this is.
+    pub(crate) place: (usize, usize),
+    /// Frames that are made together; `None`: as many as are due.
+    pub(crate) together: Option<usize>,
+    /// Frames still to be made.
+    pub(crate) left: u64,
+    pub(crate) stop: StopFlag,
+    pub(crate) clock: TscClock,
+}
+
+/// What is left when the loop has ended.
+pub(crate) struct Sent {
+    pub(crate) tx: TxQueue,
+    /// Frames that were made but found no room before the stop.
+    pub(crate) unsent: u64,
+    /// Rounds in which the transmit queue had no room for all.
+    pub(crate) full: u64,
+    /// Seconds from the first frame to the end of the last one's slot.
+    pub(crate) span_s: f64,
+    /// Seconds by which the schedule was put off because the loop was held up.
+    pub(crate) held_up_s: f64,
+}
+
+/// What the loop has done.
+struct Work {
+    unsent: u64,
+    full: u64,
+    /// When the last frame was made; when it was taken, if all were.
+    last: Tsc,
+}
+
+impl Sender {
+    /// Sends until it is to stop, or all frames are sent.
+    pub(crate) fn run(mut self) -> Sent {
+        let mut pace = Pace::new(self.rate, self.clock, self.place);
+        let Work { unsent, full, last } = self.work(&mut pace);
+        let seconds = |cycles| self.clock.to_ns(cycles).0 as f64 / 1e9;
+        Sent {
+            tx: self.tx,
+            unsent,
+            full,
+            span_s: seconds(pace.span(last)),
+            held_up_s: seconds(pace.given_up()),
+        }
+    }
+
+    fn work(&mut self, pace: &mut Pace) -> Work {
+        let clock = self.clock;
+        let mut burst = Burst::<BURST>::new();
+        let (mut idle, mut full) = (0_u32, 0);
+        let mut last = clock.now();
+        while !self.stop.is_set() && (self.left > 0 || !burst.is_empty()) {
+            if burst.is_empty() {
+                last = self.fill(&mut burst, pace).unwrap_or(last);
+            }
+            if burst.is_empty() {
+                idle += 1;
+                if idle.is_multiple_of(KICK) {
+                    // A burst of nothing: frames go out that the kernel had no room for, and
+                    // buffers come back that the device is done with.
+                    self.tx.tx(&mut self.cache, &mut burst);
+                }
+                clock.relax();
+                continue;
+            }
+            idle = 0;
+            self.tx.tx(&mut self.cache, &mut burst);
+            if !burst.is_empty() {
+                full += 1;
+                clock.relax();
+            }
+        }
+        if self.left == 0 && burst.is_empty() {
+            // The last frames may have waited for room.
+            last = clock.now();
+        }
+        let unsent = burst.len() as u64;
+        self.cache.free_burst(&mut burst);
+        Work { unsent, full, last }
+    }
+
+    /// Makes the frames that are due, as far as there are buffers for them; when, if there were
+    /// any.
+    #[inline]
+    fn fill(&mut self, burst: &mut Burst<BURST>, pace: &mut Pace) -> Option<Tsc> {
+        let now = self.clock.now();
+        pace.catch_up(now);
+        let most = self.left.min(self.together.unwrap_or(BURST) as u64) as usize;
+        let header = |flow, sequence| Header {
+            flow,
+            sequence,
+            sent: now,
+        };
+        // The first of a group of fixed size brings the others with it.
+        while burst.len() < most
+            && (pace.is_due(now) || self.together.is_some() && !burst.is_empty())
+            && let Some(mut mbuf) = self.cache.alloc()
+        {
+            let size = usize::from(self.sizes[self.size]);
+            let last = self.size + 1 == self.sizes.len();
+            self.size = if last { 0 } else { self.size + 1 };
+            let made = self.flows.make(&mut mbuf, size, &self.content, header);
+            // It fits: sizes were compared with the pool's room, and the burst is not full.
+            debug_assert!(made.is_some());
+            drop(burst.push(mbuf));
+            pace.spend(size);
+            self.left -= 1;
+        }
+        (!burst.is_empty()).then_some(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::generate::flows::{Addresses, Vary};
+    use crate::payload::Pattern;
+    use pollux_pmd::mempool::{Mempool, PoolConfig};
+    use pollux_pmd::net::{MacAddr, UdpEndpoint};
+    use pollux_pmd::{PortConfig, Registry};
+
+    #[test]
+    fn the_loop_does_nothing_but_work() {
+        let pool = Mempool::new(PoolConfig {
+            buffers: 256,
+            ..PoolConfig::default()
+        });
+        let pool = pool.unwrap();
+        let port = Registry::builtin().open("null").unwrap();
+        let port = port.configure(PortConfig {
+            rx_queues: 0,
+            ..PortConfig::new(pool.clone())
+        });
+        let end = |n| UdpEndpoint {
+            mac: MacAddr([2, 0, 0, 0, 0, n]),
+            socket: std::net::SocketAddrV4::new([10, 0, 0, n].into(), 9000),
+        };
+        let addresses = Addresses {
+            src: end(1),
+            dst: end(2),
+            vary: &[Vary::DstPort],
+            checksum: true,
+        };
+        let mut sender = Sender {
+            tx: port.unwrap().start().unwrap().tx.remove(0),
+            cache: pool.cache(64).unwrap(),
+            flows: Flows::new(&addresses, 100, (0, 1), Some(5)).unwrap(),
+            sizes: vec![64, 1000].into(),
+            size: 0,
+            content: Arc::new(Content::new(Pattern::Random, 1, 1000)),
+            rate: Rate::Frames(1e6),
+            place: (0, 1),
+            together: None,
+            left: 20_000,
+            stop: StopFlag::new(),
+            clock: TscClock::get(),
+        };
+        let sent = sender.tx.sent();
+        let ((), noise) = pollux_quiet::listen(move |ear| {
+            let mut pace = Pace::new(sender.rate, sender.clock, sender.place);
+            ear.during(|| sender.work(&mut pace));
+        });
+        noise.assert_none();
+        assert_eq!((sent.packets(), sent.bytes()), (20_000, 10_640_000));
+    }
+}

@@ -1,0 +1,268 @@
+//! What the main thread does for sub-commands that run poll loops: launches them, shows what goes
+//! on, ends them in order, reports.
+
+mod meter;
+mod report;
+mod rig;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use pollux_pmd::lcore::{self, Lcore, StopFlag};
+use pollux_pmd::{Ledger, Port, Started};
+use pollux_program::metrics::{self, Books, Watch};
+use pollux_program::ports::PortView;
+use pollux_program::{Failure, ReportFile, seconds};
+use serde::Serialize;
+
+use self::meter::Meter;
+pub(crate) use self::meter::scaled;
+pub(crate) use self::report::{Base, Quantiles};
+pub(crate) use self::rig::Rig;
+
+/// How often the main thread looks after its loops.
+const ROUND: Duration = Duration::from_millis(20);
+
+/// Options of every sub-command with poll loops.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Run")]
+pub(crate) struct Options {
+    /// CPUs of the poll loops, one loop on each [default: one loop, on any CPU]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    cores: Vec<usize>,
+
+    /// End after S seconds
+    #[arg(long, visible_alias = "seconds", value_name = "S", value_parser = seconds)]
+    duration: Option<Duration>,
+
+    /// Write the report as JSON (docs/formats/toolbox.md)
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
+    #[command(flatten)]
+    metrics: metrics::Options,
+
+    /// No line of rates every second
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// The main thread's part of a run.
+pub(crate) struct House {
+    pub(crate) stop: StopFlag,
+    cores: Vec<usize>,
+    duration: Option<Duration>,
+    quiet: bool,
+    report: Option<PathBuf>,
+    metrics: metrics::Options,
+}
+
+/// A run has begun.
+pub(crate) struct Begun {
+    at: Instant,
+    cores: Vec<report::Core>,
+    report: Option<ReportFile>,
+}
+
+/// The loops of a run have ended.
+pub(crate) struct Ended<T> {
+    /// What each loop left.
+    pub(crate) loops: Vec<T>,
+    pub(crate) elapsed: Duration,
+    cores: Vec<report::Core>,
+    report: Option<ReportFile>,
+}
+
+impl House {
+    /// Checks the options, and has signals end the run.
+    pub(crate) fn new(options: &Options) -> Result<Self, Failure> {
+        for &cpu in &options.cores {
+            let allowed = lcore::expect_allowed(cpu).context("--cores");
+            allowed.map_err(Failure::Usage)?;
+        }
+        Ok(Self {
+            stop: pollux_program::stop_on_signals().context("cannot handle signals")?,
+            cores: options.cores.clone(),
+            duration: options.duration,
+            quiet: options.quiet,
+            report: options.report.clone(),
+            metrics: options.metrics,
+        })
+    }
+
+    /// CPUs of the loops; none where they are not pinned.
+    pub(crate) fn cores(&self) -> &[usize] {
+        &self.cores
+    }
+
+    /// Refuses more cores than one, for a sub-command whose work is one loop's.
+    pub(crate) fn expect_one_loop(&self) -> Result<(), Failure> {
+        match self.cores.len() {
+            0 | 1 => Ok(()),
+            n => Err(Failure::Usage(anyhow!(
+                "--cores: {n} CPUs for what is one loop's work: give one"
+            ))),
+        }
+    }
+
+    /// Whether nothing is to be said while it runs.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// How many loops there are to be.
+    pub(crate) fn loops(&self) -> usize {
+        self.cores.len().max(1)
+    }
+
+    /// Begins a run, whose loops have these roles: one for each of the cores. Only now, when all
+    /// ports are open, is the report's file made: a run that never was leaves none.
+    pub(crate) fn begin(&self, roles: &[&'static str]) -> anyhow::Result<Begun> {
+        let report = self.report.as_deref().map(ReportFile::create).transpose()?;
+        let cores = self.cores.iter().zip(roles);
+        let cores = cores.map(|(&cpu, role)| report::Core {
+            role,
+            cpu,
+            isolated: lcore::check_isolation(role, cpu),
+        });
+        Ok(Begun {
+            cores: cores.collect(),
+            report,
+            at: Instant::now(),
+        })
+    }
+
+    /// Whether the run is to end: by a signal, or because its time is over.
+    pub(crate) fn is_over(&self, begun: &Begun) -> bool {
+        if self.left(begun.at).is_some_and(|left| left.is_zero()) {
+            self.stop.stop();
+        }
+        self.stop.is_set()
+    }
+
+    /// Time until the run is to end by itself.
+    fn left(&self, begin: Instant) -> Option<Duration> {
+        self.duration.map(|d| d.saturating_sub(begin.elapsed()))
+    }
+
+    /// Serves the metrics of a run, if they were asked for.
+    pub(crate) fn watch(&self, ports: &[PortView], ledger: &Ledger) -> anyhow::Result<Watch> {
+        let books = Books {
+            ledger: ledger.clone(),
+            ports: ports.to_vec(),
+        };
+        Watch::start(self.metrics, books, ports, &self.cores)
+    }
+
+    /// Launches a loop on each of the cores, waits until all have ended by themselves or are to be
+    /// stopped. Shows the rates of `views` meanwhile, which are those of `ports`, and serves their
+    /// metrics.
+    pub(crate) fn run<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        bodies: Vec<impl FnOnce() -> T + Send + 'static>,
+        ports: &[Port<Started>],
+        views: &[PortView],
+        ledger: &Ledger,
+    ) -> Result<Ended<T>, Failure> {
+        let mut watch = self.watch(views, ledger)?;
+        let begun = self.begin(&vec![name; bodies.len()])?;
+        let mut loops = Vec::new();
+        for (i, body) in bodies.into_iter().enumerate() {
+            let launched = lcore::launch(name, self.cores.get(i).copied(), body);
+            // Those that run are to end even if this one cannot begin.
+            let launched = launched.inspect_err(|_| self.stop.stop());
+            loops.push(launched.map_err(anyhow::Error::new)?);
+        }
+        // After the launches: a new thread inherits where its parent may run.
+        lcore::keep_off(&self.cores);
+        self.wait(
+            &loops,
+            begun.at,
+            Meter::new(begun.at, views),
+            ledger,
+            || {
+                watch.keep(ports);
+            },
+        );
+        let elapsed = begun.at.elapsed();
+        let loops: Result<_, _> = loops.into_iter().map(Lcore::join).collect();
+        Ok(begun.end(loops.map_err(anyhow::Error::new)?, elapsed))
+    }
+
+    fn wait<T>(
+        &self,
+        loops: &[Lcore<T>],
+        begin: Instant,
+        mut meter: Meter<'_>,
+        ledger: &Ledger,
+        mut keep: impl FnMut(),
+    ) {
+        while !loops.iter().all(Lcore::is_finished) {
+            let left = self.left(begin);
+            if left.is_some_and(|left| left.is_zero()) {
+                self.stop.stop();
+            }
+            if !self.quiet
+                && let Some(line) = meter.line(ledger)
+            {
+                eprintln!("{line}");
+            }
+            keep();
+            let nap = left.filter(|left| !left.is_zero()).unwrap_or(ROUND);
+            std::thread::sleep(nap.min(ROUND));
+        }
+    }
+}
+
+impl Begun {
+    /// The run has ended, which lasted so long and left these.
+    pub(crate) fn end<T>(self, loops: Vec<T>, elapsed: Duration) -> Ended<T> {
+        Ended {
+            loops,
+            elapsed,
+            cores: self.cores,
+            report: self.report,
+        }
+    }
+
+    /// Time since the beginning.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.at.elapsed()
+    }
+}
+
+impl<T> Ended<T> {
+    /// What all reports begin with.
+    pub(crate) fn base(
+        &mut self,
+        command: &'static str,
+        ports: &[PortView],
+        ledger: &Ledger,
+    ) -> Base {
+        Base::new(
+            command,
+            self.elapsed,
+            ports,
+            std::mem::take(&mut self.cores),
+            ledger,
+        )
+    }
+
+    /// Writes the report, if one was asked for. `stopped` is what the ports said at their end.
+    /// Then tells whether the run was what it should be.
+    pub(crate) fn finish(
+        self,
+        report: &impl Serialize,
+        ledger: &Ledger,
+        stopped: Result<(), impl Into<Failure>>,
+    ) -> Result<(), Failure> {
+        if let Some(file) = self.report {
+            file.write(report)?;
+        }
+        stopped.map_err(Into::into)?;
+        ledger.check().map_err(|imbalance| anyhow!(imbalance))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,47 @@
+//! Asks a program for its page.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+
+use super::openmetrics::Page;
+
+/// Longest answer that is read: some thousand streams take half of it.
+const LONGEST: u64 = 4 << 20;
+
+/// Longest time that an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A program, by the address of its metrics.
+pub(super) struct Client {
+    agent: ureq::Agent,
+    url: String,
+}
+
+impl Client {
+    /// `address` is HOST:PORT, or a whole URL.
+    pub(super) fn new(address: &str) -> Self {
+        let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE));
+        let url = if address.contains("://") {
+            address.into()
+        } else {
+            format!("http://{address}/metrics")
+        };
+        Self {
+            agent: config.build().into(),
+            url,
+        }
+    }
+
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The page as it is now.
+    pub(super) fn page(&self) -> Result<Page> {
+        let asking = || format!("no metrics at {}", self.url);
+        let mut answer = self.agent.get(&self.url).call().with_context(asking)?;
+        let body = answer.body_mut().with_config().limit(LONGEST);
+        Ok(Page::parse(&body.read_to_string().with_context(asking)?))
+    }
+}

@@ -1,0 +1,155 @@
+//! `pollux live`: a running program, watched.
+
+mod client;
+mod openmetrics;
+mod screen;
+mod text;
+mod view;
+
+use std::io::{IsTerminal as _, Write as _};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use pollux_pmd::lcore::StopFlag;
+use pollux_program::{Failure, seconds, stop_on_signals};
+
+use self::client::Client;
+use self::openmetrics::Page;
+use self::screen::{Screen, Wish};
+use self::text::Kind;
+use self::view::View;
+
+/// How soon a signal or a key is seen.
+const ROUND: Duration = Duration::from_millis(100);
+
+/// Watch a running program: rates, drops by cause, streams, latencies.
+///
+/// Reads the metrics of any program that was started with --metrics ADDRESS:PORT, here or on
+/// another machine; the program's loops do not notice. On a terminal the tables are renewed in
+/// place: arrows scroll, q ends. Elsewhere they are printed one after the other. A program that
+/// ends is waited for: it may come back.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    l0-trigger --metrics 127.0.0.1:9464 & pollux live 127.0.0.1:9464\n  \
+    pollux live daq07:9464 --count 1        one look, as text")]
+pub(crate) struct Args {
+    /// Where the program serves its metrics: HOST:PORT, or a URL
+    #[arg(value_name = "ADDRESS")]
+    address: String,
+
+    /// Seconds between two looks
+    #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
+    interval: Duration,
+
+    /// Look so many times, print each as text, and end
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+}
+
+/// The last two pages, and when they were read.
+#[derive(Default)]
+struct Watch {
+    before: Page,
+    now: Page,
+    seconds: f64,
+    at: Option<Instant>,
+}
+
+impl Watch {
+    fn look(&mut self, client: &Client) -> Result<()> {
+        let page = client.page()?;
+        let at = Instant::now();
+        self.seconds = self
+            .at
+            .map_or(1.0, |before| (at - before).as_secs_f64().max(1e-3));
+        self.at = Some(at);
+        self.before = std::mem::replace(&mut self.now, page);
+        Ok(())
+    }
+
+    fn view(&self) -> View<'_> {
+        View {
+            before: &self.before,
+            now: &self.now,
+            seconds: self.seconds,
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let stop = stop_on_signals().context("cannot handle signals")?;
+    let client = Client::new(&args.address);
+    let mut watch = Watch::default();
+    // One that is not there at all is a mistake; one that goes later may come back.
+    watch.look(&client)?;
+    match args.count {
+        None if std::io::stdout().is_terminal() => on_screen(args, &client, watch, &stop)?,
+        count => as_text(args, &client, watch, &stop, count)?,
+    }
+    Ok(())
+}
+
+/// Sleeps until a time; `false` if the program is to end before.
+fn sleep_until(time: Instant, stop: &StopFlag) -> bool {
+    while !stop.is_set() {
+        match time.checked_duration_since(Instant::now()) {
+            None => return true,
+            Some(left) => std::thread::sleep(left.min(ROUND)),
+        }
+    }
+    false
+}
+
+fn as_text(
+    args: &Args,
+    client: &Client,
+    mut watch: Watch,
+    stop: &StopFlag,
+    count: Option<u64>,
+) -> Result<()> {
+    let mut next = Instant::now();
+    let mut left = count.unwrap_or(u64::MAX);
+    while left > 0 {
+        next += args.interval;
+        if !sleep_until(next, stop) {
+            break;
+        }
+        match watch.look(client) {
+            Ok(()) => {
+                let mut out = std::io::stdout().lock();
+                for (kind, line) in text::lines(&watch.view().tables()) {
+                    let mark = if kind == Kind::Alarm { "!" } else { "" };
+                    writeln!(out, "{line}{mark}").context("standard output")?;
+                }
+                writeln!(out).context("standard output")?;
+                left -= 1;
+            }
+            Err(error) if count.is_some() => return Err(error),
+            Err(error) => eprintln!("{error:#}"),
+        }
+    }
+    Ok(())
+}
+
+fn on_screen(args: &Args, client: &Client, mut watch: Watch, stop: &StopFlag) -> Result<()> {
+    let mut screen = Screen::new().context("cannot draw on this terminal")?;
+    let (mut next, mut away) = (Instant::now(), None);
+    while !stop.is_set() {
+        if Instant::now() >= next {
+            next = Instant::now() + args.interval;
+            away = watch.look(client).err().map(|error| format!("{error:#}"));
+        }
+        let title = match &away {
+            None => format!(" {}   q: end, arrows: scroll ", client.url()),
+            Some(error) => format!(" {error}: waiting; below, what was last seen "),
+        };
+        screen
+            .draw(&title, &watch.view().tables())
+            .context("terminal")?;
+        let until = next.saturating_duration_since(Instant::now()).min(ROUND);
+        if screen.wish(until).context("terminal")? == Wish::End {
+            break;
+        }
+    }
+    Ok(())
+}

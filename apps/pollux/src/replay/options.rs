@@ -1,0 +1,146 @@
+//! Values of the options.
+
+use std::fmt;
+
+use pollux_impair::Behind;
+use pollux_pmd::mempool::time::Ns;
+
+/// How fast a recording is sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Speed {
+    /// As fast as the port takes frames.
+    Max,
+    /// So many times as fast as it was recorded.
+    Times(f64),
+}
+
+impl Speed {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        if text == "max" {
+            return Ok(Self::Max);
+        }
+        match text.parse() {
+            Ok(times) if (1e-6..=1e6).contains(&times) => Ok(Self::Times(times)),
+            _ => Err("write max, or a factor from 1e-6 to 1e6".into()),
+        }
+    }
+
+    /// When a frame is sent that was recorded so long after the first.
+    pub(super) fn scale(self, recorded: Ns) -> Ns {
+        match self {
+            // The stamps stay those of the recording.
+            Self::Max | Self::Times(1.0) => recorded,
+            Self::Times(times) => Ns((recorded.0 as f64 / times) as u64),
+        }
+    }
+}
+
+impl fmt::Display for Speed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Max => f.write_str("max"),
+            Self::Times(times) => times.fmt(f),
+        }
+    }
+}
+
+/// A probability.
+pub(super) fn probability(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(p) if (0.0..=1.0).contains(&p) => Ok(p),
+        _ => Err("must be a probability, 0 to 1".into()),
+    }
+}
+
+/// How often frames are sent out of order, and behind how many.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Reorder {
+    pub(super) probability: f64,
+    pub(super) behind: Behind,
+}
+
+impl Reorder {
+    /// Reads `P` or `P:DISTANCE`.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let (p, distance) = text.split_once(':').unwrap_or((text, "1"));
+        let distance = distance.parse().ok().filter(|&n| n > 0);
+        Ok(Self {
+            probability: probability(p)?,
+            behind: Behind::Frames(distance.ok_or("the distance must be a number above 0")?),
+        })
+    }
+}
+
+/// By how much frames are delayed, and how often.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Delay {
+    pub(super) by: (Ns, Ns),
+    /// `None`: all that nothing else befalls.
+    pub(super) probability: Option<f64>,
+}
+
+impl Delay {
+    /// Reads `MIN-MAX` or `MIN-MAX:P`, each time with its unit.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let (range, p) = match text.split_once(':') {
+            Some((range, p)) => (range, Some(probability(p)?)),
+            None => (text, None),
+        };
+        let (min, max) = range.split_once('-').unwrap_or((range, range));
+        Ok(Self {
+            by: (time(min)?, time(max)?),
+            probability: p,
+        })
+    }
+}
+
+fn time(text: &str) -> Result<Ns, String> {
+    const FORM: &str = "write 300us, 0.5-2ms or 100us-1s:0.1; units are ns, us, ms and s";
+    let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let (number, unit) = text.split_at(unit.unwrap_or(text.len()));
+    let factor = match unit {
+        "ns" => 1.0,
+        "us" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        _ => return Err(FORM.into()),
+    };
+    let ns = number.parse::<f64>().map_err(|_| FORM)? * factor;
+    if ns > 3600e9 {
+        return Err("a delay is at most an hour".into());
+    }
+    Ok(Ns(ns as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read() {
+        assert_eq!(Speed::parse("2.5"), Ok(Speed::Times(2.5)));
+        assert_eq!(Speed::Times(2.0).scale(Ns(1000)), Ns(500));
+        let reorder = |probability, n| Reorder {
+            probability,
+            behind: Behind::Frames(n),
+        };
+        assert_eq!(Reorder::parse("0.1"), Ok(reorder(0.1, 1)));
+        assert_eq!(Reorder::parse("1:40"), Ok(reorder(1.0, 40)));
+        let delay = |min, max, probability| Delay {
+            by: (Ns(min), Ns(max)),
+            probability,
+        };
+        assert_eq!(Delay::parse("300us"), Ok(delay(300_000, 300_000, None)));
+        let some = delay(500, 2_000_000, Some(0.25));
+        assert_eq!(Delay::parse("500ns-2ms:0.25"), Ok(some));
+        for text in ["0", "-1", "fast", "inf", "nan", ""] {
+            assert!(Speed::parse(text).is_err(), "{text}");
+        }
+        for text in ["2", "0.1:0", "0.1:", "x:1", ":1"] {
+            assert!(Reorder::parse(text).is_err(), "{text}");
+        }
+        for text in ["5", "5ms-", "-5ms", "1h", "1ms-2ms:2", "4000s", "1ms:", ""] {
+            assert!(Delay::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! The poll loop: reads frames ahead, lets happen to them what is to happen, and sends each when
+//! it is due.
+
+use pollux_impair::Injector;
+use pollux_pmd::lcore::StopFlag;
+use pollux_pmd::mempool::time::{Ns, Tsc, WireTime};
+use pollux_pmd::mempool::{Burst, PoolCache};
+use pollux_pmd::{
+    Cause, Clock, LatencyHistogram, RxQueue, RxState, Tally, TallyView, TscClock, TxQueue,
+};
+
+use super::options::Speed;
+use super::outgoing::Outgoing;
+
+/// Frames moved at once.
+const BURST: usize = 32;
+
+/// Frames that are read before they are due.
+pub(super) const AHEAD: usize = 512;
+
+/// Idle rounds from one look after frames that a driver still has to the next.
+const KICK: u32 = 1024;
+
+/// For so long a loop that waits for nothing but a buffer waits.
+const PATIENCE: Ns = Ns(1_000_000_000);
+
+/// A poll loop and all that it owns.
+pub(super) struct Player {
+    pub(super) rx: RxQueue,
+    pub(super) tx: TxQueue,
+    pub(super) cache: PoolCache,
+    pub(super) injector: Injector<Outgoing>,
+    pub(super) speed: Speed,
+    /// Frames wait until they are due.
+    pub(super) paced: bool,
+    pub(super) stop: StopFlag,
+    burst: Burst<BURST>,
+    /// Bit n: frame n of the burst did not come from the file.
+    copies: u32,
+    /// Stamp of the first frame.
+    first: Option<WireTime>,
+    /// No frame that is still to be read is due before this; `None`: all are read.
+    horizon: Option<Ns>,
+    scratch: Box<[u8]>,
+    tally: Tally,
+    behind: LatencyHistogram,
+    clock: TscClock,
+}
+
+/// What is left when the loop has ended.
+pub(super) struct Played {
+    pub(super) rx: RxQueue,
+    pub(super) tx: TxQueue,
+    pub(super) read: u64,
+    pub(super) impaired: pollux_impair::Counts,
+    /// Frames that waited when the loop was stopped, copies included.
+    pub(super) unsent: u64,
+    /// How long after they were due frames departed, where they waited to be due.
+    pub(super) behind: LatencyHistogram,
+    /// So many frames were held back that no buffer was left to read on.
+    pub(super) stalled: bool,
+}
+
+impl Player {
+    pub(super) fn new(
+        (rx, tx): (RxQueue, TxQueue),
+        cache: PoolCache,
+        injector: Injector<Outgoing>,
+        speed: Speed,
+        paced: bool,
+        stop: StopFlag,
+    ) -> Self {
+        let scratch = vec![0; cache.pool().longest_frame()].into();
+        Self {
+            rx,
+            tx,
+            cache,
+            injector,
+            speed,
+            paced,
+            stop,
+            burst: Burst::new(),
+            copies: 0,
+            first: None,
+            horizon: Some(Ns(0)),
+            scratch,
+            tally: Tally::new(),
+            behind: LatencyHistogram::new(),
+            clock: TscClock::get(),
+        }
+    }
+
+    pub(super) fn tally(&self) -> TallyView {
+        self.tally.view()
+    }
+
+    /// Sends until it is to stop, or all frames are sent.
+    pub(super) fn run(mut self) -> Played {
+        let stalled = self.work();
+        self.end(stalled)
+    }
+
+    /// Whether it has ended for want of buffers.
+    fn work(&mut self) -> bool {
+        let mut start = None;
+        let (mut moved_at, mut idle) = (self.clock.now(), 0_u32);
+        while !self.stop.is_set() && !self.is_done() {
+            let now = self.clock.now();
+            let elapsed = self.elapsed(&mut start, now);
+            let read = self.wants_more(elapsed) && self.read() > 0;
+            let sent = self.send(elapsed) > 0;
+            if read || sent {
+                (moved_at, idle) = (now, 0);
+                continue;
+            }
+            idle += 1;
+            if idle.is_multiple_of(KICK) {
+                // A burst of nothing: frames go out that the kernel had no room for, and buffers
+                // come back that the device is done with.
+                self.tx.tx(&mut self.cache, &mut Burst::<1>::new());
+            }
+            // Frames that are not yet certain wait for the file, and the file for buffers.
+            let waits_for_buffers = !self.paced && self.burst.is_empty() && !self.is_done();
+            let waited = self.clock.to_ns(now.since(moved_at));
+            if waits_for_buffers && waited > PATIENCE {
+                return true;
+            }
+            self.clock.relax();
+        }
+        false
+    }
+
+    /// Time of the run, which begins with the first frame. Where frames do not wait, all are due.
+    fn elapsed(&self, start: &mut Option<Tsc>, now: Tsc) -> Ns {
+        if !self.paced {
+            return Ns(u64::MAX);
+        }
+        if self.first.is_none() {
+            return Ns(0);
+        }
+        self.clock.to_ns(now.since(*start.get_or_insert(now)))
+    }
+
+    fn is_done(&self) -> bool {
+        self.horizon.is_none() && self.injector.is_empty() && self.burst.is_empty()
+    }
+
+    /// Whether to read on: nothing is to be sent now, and not enough is known of what comes.
+    fn wants_more(&self, elapsed: Ns) -> bool {
+        let Some(horizon) = self.horizon else {
+            return false;
+        };
+        let ready = self.injector.peek(self.horizon);
+        ready.is_none_or(|frame| frame.due > elapsed)
+            && (horizon <= elapsed || self.injector.len() < AHEAD)
+    }
+
+    /// Reads a burst of the file; how many frames.
+    fn read(&mut self) -> usize {
+        let mut burst = Burst::<BURST>::new();
+        let n = self.rx.rx(&mut self.cache, &mut burst);
+        let (cache, scratch) = (&mut self.cache, &mut self.scratch);
+        burst.take_all(|mbuf| {
+            let time = mbuf.wire_time().unwrap_or_default();
+            let first = *self.first.get_or_insert(time);
+            let due = self.speed.scale(time.since(first));
+            self.horizon = Some(due);
+            let frame = Outgoing {
+                mbuf,
+                due,
+                is_copy: false,
+            };
+            if let Some(lost) = self.injector.push(frame, |f| f.copy(cache, scratch)) {
+                self.tally.count_dropped(Cause::Impaired, 1);
+                cache.free(lost.mbuf);
+            }
+        });
+        if n == 0 && self.rx.state() == RxState::Exhausted {
+            self.injector.finish();
+            self.horizon = None;
+        }
+        n
+    }
+
+    /// Sends what is due, as far as there is room; how many frames.
+    fn send(&mut self, elapsed: Ns) -> usize {
+        while !self.burst.is_full()
+            && let Some(frame) = self.injector.peek(self.horizon)
+            && frame.due <= elapsed
+            && let Some(frame) = self.injector.pop()
+        {
+            let Outgoing {
+                mut mbuf,
+                due,
+                is_copy,
+            } = frame;
+            if self.paced {
+                self.behind.record((elapsed - due).0);
+            }
+            // For ports that keep it: a capture has the times at which frames were to be sent.
+            mbuf.set_wire_time(self.first.unwrap_or_default() + due);
+            self.copies |= u32::from(is_copy) << self.burst.len();
+            drop(self.burst.push(mbuf));
+        }
+        if self.burst.is_empty() {
+            return 0;
+        }
+        let sent = self.tx.tx(&mut self.cache, &mut self.burst);
+        let (gone, left) = split(self.copies, sent);
+        self.copies = left;
+        self.tally
+            .count_delivered(sent as u64 - u64::from(gone.count_ones()));
+        sent
+    }
+
+    /// What waits is not sent any more.
+    fn end(mut self, stalled: bool) -> Played {
+        let read = self.injector.made();
+        let mut unsent = self.burst.len() as u64;
+        let mut aborted = unsent - u64::from(self.copies.count_ones());
+        self.cache.free_burst(&mut self.burst);
+        let impaired = self.injector.counts();
+        self.injector.finish();
+        while let Some(frame) = self.injector.pop() {
+            unsent += 1;
+            aborted += u64::from(!frame.is_copy);
+            self.cache.free(frame.mbuf);
+        }
+        self.tally.count_dropped(Cause::Aborted, aborted);
+        Played {
+            rx: self.rx,
+            tx: self.tx,
+            read,
+            impaired,
+            unsent,
+            behind: self.behind,
+            stalled,
+        }
+    }
+}
+
+/// The first `n` bits, and the others moved to the front.
+fn split(bits: u32, n: usize) -> (u32, u32) {
+    let first = u64::from(bits) & ((1 << n) - 1);
+    (first as u32, (u64::from(bits) >> n) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use pollux_impair::{Behind, Impairments};
+    use pollux_pmd::mempool::{Mempool, PoolConfig};
+    use pollux_pmd::{PortConfig, Registry};
+
+    #[test]
+    fn bits_are_split_anywhere() {
+        assert_eq!(split(0b1011, 2), (0b11, 0b10));
+        assert_eq!(split(u32::MAX, 0), (0, u32::MAX));
+        assert_eq!(split(u32::MAX, 32), (u32::MAX, 0));
+    }
+
+    /// The file is read through the kernel; nothing is allocated.
+    #[test]
+    fn the_loop_does_not_allocate() {
+        let pool = Mempool::new(PoolConfig {
+            buffers: 1024,
+            ..PoolConfig::default()
+        });
+        let pool = pool.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let spec = format!("pcap:tx={0}/a,rx={0}/a", folder.path().display());
+        let (write, read) = spec.split_once(',').unwrap();
+        let start = |spec: &str, rx_queues, tx_queues| {
+            let config = PortConfig {
+                rx_queues,
+                tx_queues,
+                ..PortConfig::new(pool.clone())
+            };
+            let port = Registry::builtin().open(spec).unwrap().configure(config);
+            port.unwrap().start().unwrap()
+        };
+        let (mut cache, mut burst) = (pool.cache(64).unwrap(), Burst::<1>::new());
+        let mut file = start(write, 0, 1);
+        for n in 0..5000 {
+            let mut mbuf = cache.alloc_from(&[0; 60]).unwrap();
+            mbuf.set_wire_time(WireTime(n * 10));
+            burst.push(mbuf).unwrap();
+            file.tx[0].tx(&mut cache, &mut burst);
+        }
+        file.port.stop(file.rx, file.tx).unwrap();
+
+        let (mut from, mut to) = (start(&format!("pcap:{read}"), 1, 0), start("null", 0, 1));
+        let fault = 0.1;
+        let impairments = Impairments {
+            loss: fault,
+            delay: fault,
+            delay_by: (Ns(1), Ns(2000)),
+            duplicate: fault,
+            reorder: fault,
+            corrupt: fault,
+        };
+        let injector = Injector::new(impairments, Behind::Frames(3), 1, 1024);
+        let queues = (from.rx.remove(0), to.tx.remove(0));
+        let mut player = Player::new(queues, cache, injector, Speed::Max, false, StopFlag::new());
+        let (player, noise) = pollux_quiet::listen(move |ear| {
+            // What describes the file comes with its first frames, and is kept.
+            assert_eq!(player.read(), BURST);
+            let stalled = ear.during(|| player.work());
+            assert!(!stalled);
+            player
+        });
+        assert_eq!(noise.allocator_calls, 0);
+        let counts = player.injector.counts();
+        assert_eq!(
+            player.tx.sent().packets(),
+            5000 - counts.lost + counts.duplicated
+        );
+        assert!(counts.lost > 300 && counts.duplicated > 300, "{counts:?}");
+    }
+}

@@ -1,0 +1,167 @@
+//! The machine as /proc and /sys show it, below a root that a test, or `--root`, replaces.
+//!
+//! Nothing here believes what it reads: a file may be missing, unreadable, or hold anything.
+
+pub(crate) mod ethtool;
+pub(crate) mod net;
+pub(crate) mod pci;
+pub(crate) mod process;
+#[cfg(test)]
+pub(crate) mod testing;
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// Most bytes that are read of one file; what the kernel shows is far smaller.
+const LONGEST: u64 = 1 << 20;
+
+/// Why something about the machine is not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unread {
+    /// The kernel does not show it, or has no such thing.
+    Missing(String),
+    /// It is there, but cannot be read or makes no sense.
+    Unreadable(String),
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(path) => write!(f, "there is no {path}"),
+            Self::Unreadable(why) => f.write_str(why),
+        }
+    }
+}
+
+/// A view of /proc and /sys.
+pub(crate) struct Sys {
+    root: PathBuf,
+}
+
+impl Sys {
+    pub(crate) fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// Whether this is the machine that the program runs on, which can also be asked by system
+    /// calls.
+    pub(crate) fn is_live(&self) -> bool {
+        self.root == Path::new("/")
+    }
+
+    /// Where a path, given as `/proc/...` or `/sys/...`, is found.
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    /// The text of a file without white space around it.
+    pub(crate) fn text(&self, path: &str) -> Result<String, Unread> {
+        let mut bytes = Vec::new();
+        File::open(self.path(path))
+            .and_then(|file| file.take(LONGEST).read_to_end(&mut bytes))
+            .map_err(|error| match error.kind() {
+                ErrorKind::NotFound | ErrorKind::NotADirectory => Unread::Missing(path.into()),
+                _ => Unread::Unreadable(format!("{path} cannot be read: {error}")),
+            })?;
+        Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+    }
+
+    /// The text of a file as a number, or another type.
+    pub(crate) fn parse<T: FromStr>(&self, path: &str) -> Result<T, Unread> {
+        let text = self.text(path)?;
+        text.parse().map_err(|_| nonsense(path, &text))
+    }
+
+    /// Names in a folder, shorter ones first, so that `cpu10` follows `cpu9`. None where there is
+    /// no such folder.
+    pub(crate) fn names(&self, path: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(path)).into_iter().flatten();
+        let mut names: Vec<_> = entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
+        names.sort_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
+        names
+    }
+
+    /// The numbers `N` of the entries `prefixN` of a folder, in order.
+    pub(crate) fn numbered(&self, path: &str, prefix: &str) -> Vec<usize> {
+        let number = |name: String| name.strip_prefix(prefix)?.parse().ok();
+        self.names(path).into_iter().filter_map(number).collect()
+    }
+
+    pub(crate) fn exists(&self, path: &str) -> bool {
+        self.path(path).exists()
+    }
+
+    /// The last part of what a symbolic link points to: the name of a driver, or of a group.
+    pub(crate) fn link(&self, path: &str) -> Option<String> {
+        let target = fs::read_link(self.path(path)).ok()?;
+        Some(target.file_name()?.to_str()?.to_owned())
+    }
+
+    /// Writes to an attribute, in one piece as sysfs wants it.
+    pub(crate) fn write(&self, path: &str, text: &str) -> io::Result<()> {
+        let mut file = fs::OpenOptions::new().write(true).open(self.path(path))?;
+        file.write_all(text.as_bytes())
+    }
+}
+
+/// The error for text that is not what the kernel writes there. The text may be anything, and is
+/// shown without what a terminal would obey.
+pub(crate) fn nonsense(path: &str, text: &str) -> Unread {
+    let shown: String = text.chars().take(60).collect();
+    Unread::Unreadable(format!("{path} holds {shown:?}"))
+}
+
+/// CPUs in the kernel's list format, as `parse_cpu_list` reads it: `0-3,8`.
+pub(crate) fn cpu_list(cpus: &[usize]) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for &cpu in cpus {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == cpu => *last = cpu,
+            _ => ranges.push((cpu, cpu)),
+        }
+    }
+    let range = |&(first, last): &(usize, usize)| match last - first {
+        0 => first.to_string(),
+        _ => format!("{first}-{last}"),
+    };
+    ranges.iter().map(range).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::testing::Tree;
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_told_from_what_is_not_there() {
+        let tree = Tree::new();
+        tree.file("/proc/a", "12\n")
+            .file("/proc/b", "\u{1b}[2Jx")
+            .unreadable("/proc/c");
+        let sys = tree.sys();
+        assert_eq!(sys.parse("/proc/a"), Ok(12));
+        let missing = sys.parse::<u32>("/proc/none").unwrap_err();
+        assert_eq!(missing, Unread::Missing("/proc/none".into()));
+        assert!(matches!(
+            sys.parse::<u32>("/proc/a/below").unwrap_err(),
+            Unread::Missing(_)
+        ));
+        let nonsense = sys.parse::<u32>("/proc/b").unwrap_err().to_string();
+        assert_eq!(nonsense, r#"/proc/b holds "\u{1b}[2Jx""#);
+        let unreadable = sys.text("/proc/c").unwrap_err().to_string();
+        assert!(unreadable.starts_with("/proc/c cannot be read: "));
+    }
+
+    #[test]
+    fn lists_of_cpus() {
+        assert_eq!(cpu_list(&[]), "");
+        assert_eq!(cpu_list(&[0, 1, 2, 3, 8, 10, 11]), "0-3,8,10-11");
+    }
+}

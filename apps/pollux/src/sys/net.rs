@@ -1,0 +1,55 @@
+//! Network interfaces.
+
+use serde::Serialize;
+
+use super::Sys;
+
+// linux/if_arp.h: Ethernet, and all that looks like it; the loopback, which carries such frames too.
+const ARPHRD_ETHER: u32 = 1;
+const ARPHRD_LOOPBACK: u32 = 772;
+
+/// A network interface of this network namespace.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Interface {
+    pub(crate) name: String,
+    /// Whether it carries Ethernet frames.
+    #[serde(skip)]
+    pub(crate) ethernet: bool,
+    /// Whether it is switched on (IFF_UP).
+    pub(crate) up: bool,
+    /// Whether it has a carrier.
+    pub(crate) carrier: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) mac: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) mtu: Option<u32>,
+    /// Mbit/s, where the link has a speed.
+    #[serde(rename = "speed_mbit", skip_serializing_if = "Option::is_none")]
+    pub(crate) speed: Option<u32>,
+    /// Driver of the device behind it; none for interfaces of software.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) driver: Option<String>,
+}
+
+/// All interfaces.
+pub(crate) fn interfaces(sys: &Sys) -> Vec<Interface> {
+    let names = sys.names("/sys/class/net").into_iter();
+    names.map(|name| interface(sys, name)).collect()
+}
+
+fn interface(sys: &Sys, name: String) -> Interface {
+    let of = |attribute: &str| format!("/sys/class/net/{name}/{attribute}");
+    let flags = sys.text(&of("flags")).unwrap_or_default();
+    let flags = u32::from_str_radix(flags.trim_start_matches("0x"), 16).unwrap_or_default();
+    Interface {
+        ethernet: matches!(sys.parse(&of("type")), Ok(ARPHRD_ETHER | ARPHRD_LOOPBACK)),
+        up: flags & libc::IFF_UP as u32 != 0,
+        carrier: sys.parse(&of("carrier")) == Ok(1_u32),
+        mac: sys.text(&of("address")).ok(),
+        mtu: sys.parse(&of("mtu")).ok(),
+        // -1 where there is none.
+        speed: sys.parse(&of("speed")).ok(),
+        driver: sys.link(&of("device/driver")),
+        name,
+    }
+}

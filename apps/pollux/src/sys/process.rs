@@ -1,0 +1,47 @@
+//! This process, as /proc/self shows it.
+
+use super::{Sys, Unread, nonsense};
+
+// linux/capability.h
+pub(crate) const CAP_NET_ADMIN: u32 = 12;
+pub(crate) const CAP_NET_RAW: u32 = 13;
+pub(crate) const CAP_IPC_LOCK: u32 = 14;
+pub(crate) const CAP_SYS_ADMIN: u32 = 21;
+pub(crate) const CAP_BPF: u32 = 39;
+
+/// Capabilities that ports need, by the names of capabilities(7).
+pub(crate) const CAPABILITIES: [(&str, u32); 5] = [
+    ("CAP_NET_ADMIN", CAP_NET_ADMIN),
+    ("CAP_NET_RAW", CAP_NET_RAW),
+    ("CAP_IPC_LOCK", CAP_IPC_LOCK),
+    ("CAP_SYS_ADMIN", CAP_SYS_ADMIN),
+    ("CAP_BPF", CAP_BPF),
+];
+
+/// Whether a set of capabilities has one of them.
+pub(crate) fn has(set: u64, capability: u32) -> bool {
+    // CAP_SYS_ADMIN stands for CAP_BPF, as it did before Linux 5.8.
+    let other = if capability == CAP_BPF {
+        CAP_SYS_ADMIN
+    } else {
+        capability
+    };
+    set & (1 << capability | 1 << other) != 0
+}
+
+/// The value of a line `name: value` of /proc/self/status.
+pub(crate) fn status(sys: &Sys, name: &str) -> Result<String, Unread> {
+    const PATH: &str = "/proc/self/status";
+    let text = sys.text(PATH)?;
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let value = value.ok_or_else(|| Unread::Missing(format!("line `{name}` in {PATH}")))?;
+    Ok(value.trim().to_owned())
+}
+
+/// The set of effective capabilities, by bit.
+pub(crate) fn capabilities(sys: &Sys) -> Result<u64, Unread> {
+    let text = status(sys, "CapEff")?;
+    u64::from_str_radix(&text, 16).map_err(|_| nonsense("CapEff in /proc/self/status", &text))
+}

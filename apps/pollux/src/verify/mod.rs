@@ -1,0 +1,226 @@
+//! `pollux verify`: whether what was generated came, all of it, unchanged, in order.
+
+mod checker;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use pollux_pmd::mempool::time::Ns;
+use pollux_pmd::mempool::{Mempool, PoolConfig};
+use pollux_pmd::net::{MAX_PAYLOAD, ParseOptions};
+use pollux_pmd::{Clock, Ledger, PortConfig, Registry, TscClock};
+use pollux_program::ports;
+use pollux_program::{Failure, seconds};
+use serde::Serialize;
+
+use self::checker::Checked;
+pub(crate) use self::checker::{Checker, Until};
+use crate::house::{Base, House, Options, Quantiles, Rig};
+use crate::payload::{Content, Pattern};
+
+/// Buffers in the loop's own cache.
+const CACHE: usize = 512;
+
+/// Whether what `pollux generate` sent came: all of it, unchanged, once, in order.
+///
+/// Every byte of each datagram is held against what its header, --pattern and --seed say
+/// (docs/formats/generator.md); they must be those of the generator. Other frames are counted as
+/// foreign. On the machine that sent them, latency is from the making of a frame to its arrival.
+///
+/// What is missing shows in the numbers of the frames that come; --count also finds what is
+/// missing at the beginning and at the end. A corrupt frame is missing as well: its number cannot
+/// be believed.
+///
+/// The exit status is 1 where frames are missing, corrupt, or came twice.
+///
+/// Examples:
+///   pollux verify af_packet:eth2 --count 100000 --report run.json
+///   pollux verify vhost-user:/run/a.sock --seed 7 --seconds 10 --cores 2
+///   pollux verify pcap:rx=received.pcap
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// Where frames are received; of several ports, they are counted together
+    #[arg(value_name = "PORT", required = true)]
+    ports: Vec<String>,
+
+    /// Frames that were sent: end when they have come
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+
+    /// End when nothing has come for S seconds after the first frame [default: 1 with --count]
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    idle: Option<Duration>,
+
+    /// Queues of each port; one loop polls them all
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
+    queues: u16,
+
+    /// Descriptors in each queue's ring
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    ring: usize,
+
+    /// Bytes behind the header of the payload
+    #[arg(long, value_enum, default_value_t = Pattern::Random, help_heading = "Payload")]
+    pattern: Pattern,
+
+    /// Seed of random bytes
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Payload")]
+    seed: u64,
+
+    /// Do not verify checksums: for frames that a kernel left to a NIC to complete
+    #[arg(long, help_heading = "Payload")]
+    trust_checksums: bool,
+
+    #[command(flatten)]
+    run: Options,
+}
+
+/// What `--report` writes.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    base: Base,
+    pattern: &'static str,
+    seed: u64,
+    received: u64,
+    bytes: u64,
+    missing: u64,
+    duplicate: u64,
+    reordered: u64,
+    corrupt: u64,
+    foreign: u64,
+    flows: usize,
+    restarts: u64,
+    rate_pps: f64,
+    latency_ns: Option<Quantiles>,
+}
+
+impl Report {
+    fn new(args: &Args, base: Base, checked: Checked, recorded: bool) -> Self {
+        let Checked {
+            counts,
+            sequence,
+            flows,
+            ..
+        } = checked;
+        let clock = TscClock::get();
+        let span = counts.span.map_or(0, |(first, last)| last.since(first));
+        let span_s = clock.to_ns(span).0 as f64 / 1e9;
+        Self {
+            base,
+            pattern: args.pattern.name(),
+            seed: args.seed,
+            received: counts.received,
+            bytes: counts.bytes,
+            missing: args.count.map_or(sequence.missing, |count| {
+                count.saturating_sub(sequence.unique)
+            }),
+            duplicate: sequence.duplicates,
+            reordered: sequence.reordered,
+            corrupt: counts.corrupt,
+            foreign: counts.foreign,
+            flows,
+            restarts: sequence.resyncs,
+            rate_pps: counts.received.saturating_sub(1) as f64 / span_s.max(1e-9),
+            // The frames of a recording came long ago.
+            latency_ns: (!recorded).then(|| counts.latency.view().percentiles().into()),
+        }
+    }
+
+    fn verdict(&self) -> anyhow::Result<()> {
+        if self.missing + self.duplicate + self.corrupt == 0 {
+            return Ok(());
+        }
+        Err(anyhow!(
+            "{} frames are missing, {} corrupt, {} came twice",
+            self.missing,
+            self.corrupt,
+            self.duplicate
+        ))
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.base)?;
+        writeln!(
+            f,
+            "verified  {} frames of {} flows, {:.0} packets/s: {} missing, {} corrupt, {} came \
+             twice, {} out of order; {} foreign",
+            self.received,
+            self.flows,
+            self.rate_pps,
+            self.missing,
+            self.corrupt,
+            self.duplicate,
+            self.reordered,
+            self.foreign
+        )?;
+        if let Some(latency) = &self.latency_ns {
+            writeln!(f, "latency   {latency}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Receives, checks, and reports.
+pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
+    let house = House::new(&args.run)?;
+    house.expect_one_loop()?;
+    let opened = ports::open(registry, &args.ports)?;
+    let recorded = opened.iter().all(|port| port.capabilities().recorded);
+    let queues = opened.len() * usize::from(args.queues);
+    let pool = Mempool::new(PoolConfig {
+        buffers: queues * (2 * args.ring.min(1 << 16) + CACHE) + CACHE,
+        ..PoolConfig::default()
+    })
+    .context("no memory for packet buffers")?;
+    let configured = opened.into_iter().map(|port| {
+        port.configure(PortConfig {
+            rx_queues: args.queues,
+            tx_queues: 0,
+            ring: args.ring,
+            pool: pool.clone(),
+        })
+    });
+    let configured: Vec<_> = configured.collect::<Result<_, _>>()?;
+    let mut ledger = Ledger::new();
+    let rig = Rig::start(configured, &mut ledger)?;
+    let queues = rig.rx.into_iter().flatten().collect();
+    let options = if args.trust_checksums {
+        ParseOptions::TRUSTED
+    } else {
+        ParseOptions::default()
+    };
+    let idle = args.idle.or(args.count.map(|_| Duration::from_secs(1)));
+    let until = Until {
+        count: args.count,
+        idle: idle.map(|idle| Ns(idle.as_nanos() as u64)),
+    };
+    let content = Arc::new(Content::new(args.pattern, args.seed, MAX_PAYLOAD));
+    let cache = pool.cache(CACHE).context("no packet buffers")?;
+    let all = 0..=u16::MAX;
+    let stop = house.stop.clone();
+    let checker = Checker::new(queues, cache, content, options, all, until, stop);
+    ledger.add("verify", checker.tally());
+    let mut ended = house.run(
+        "verify",
+        vec![move || checker.run()],
+        &rig.ports,
+        &rig.views,
+        &ledger,
+    )?;
+
+    let mut checked = ended.loops.pop().context("the loop left nothing")?;
+    let queues = std::mem::take(&mut checked.queues);
+    let stopped = ports::stop(rig.ports, queues, Vec::new());
+    let base = ended.base("verify", &rig.views, &ledger);
+    let report = Report::new(args, base, checked, recorded);
+    print!("{report}");
+    ended.finish(&report, &ledger, stopped)?;
+    Ok(report.verdict()?)
+}

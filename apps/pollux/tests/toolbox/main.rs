@@ -1,0 +1,15 @@
+//! The toolbox as its users meet it: the program, its output, its exit status.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod bench;
+mod capture;
+mod forward;
+mod generate;
+mod metrics;
+mod replay;
+mod streams;
+mod support;
+mod trigger;
+mod verify;
+mod veth;

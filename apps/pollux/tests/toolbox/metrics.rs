@@ -1,0 +1,100 @@
+//! `--metrics`, of sub-commands that run for long.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+use crate::support::{Capture, datagram, pollux, refused};
+
+/// A sub-command that serves its metrics, until this is dropped.
+struct Watched {
+    child: Child,
+    address: String,
+}
+
+impl Watched {
+    #[track_caller]
+    fn start(command: &str, args: &[&str]) -> Self {
+        let child = pollux(command)
+            .args(args)
+            .args(["--metrics", "127.0.0.1:0", "--duration", "30"])
+            // So that it says which port the system chose.
+            .env("RUST_LOG", "info")
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn();
+        let mut child = child.unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let address = lines.find_map(|line| {
+            let line = line.unwrap();
+            let (_, url) = line.split_once("metrics at http://")?;
+            Some(url.split('/').next()?.to_owned())
+        });
+        // What else it says is taken, so that it never waits for a reader.
+        std::thread::spawn(move || lines.for_each(drop));
+        let address = address.unwrap();
+        Self { child, address }
+    }
+
+    fn page(&self) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let request = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut page = String::new();
+        stream.read_to_string(&mut page).unwrap();
+        assert!(page.ends_with("# EOF\n"), "{page}");
+        page
+    }
+
+    /// The value of a sample, once it is there and above `floor`.
+    #[track_caller]
+    fn above(&self, floor: f64, sample: &str) -> f64 {
+        let mut page = String::new();
+        for _ in 0..500 {
+            page = self.page();
+            let line = page.lines().find_map(|line| line.strip_prefix(sample));
+            match line.map(|value| value.trim().parse().unwrap()) {
+                Some(value) if value > floor => return value,
+                _ => std::thread::sleep(std::time::Duration::from_millis(10)),
+            }
+        }
+        panic!("no {sample} above {floor}: {page}");
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let pid = self.child.id().to_string();
+        let _ = Command::new("kill").args(["-s", "INT", &pid]).status();
+        let status = self.child.wait().unwrap();
+        assert!(std::thread::panicking() || status.success(), "{status}");
+    }
+}
+
+#[test]
+fn runs_can_be_watched() {
+    let forward = Watched::start("forward", &["null", "--quiet"]);
+    forward.above(0.0, "pollux_link_up{port=\"null\"}");
+    let wire = "pollux_frames_from_wire_total{place=\"null queue 0\"}";
+    let before = forward.above(0.0, wire);
+    forward.above(before, wire);
+    forward.above(0.0, "pollux_frames_sent_total{port=\"null\",queue=\"0\"}");
+    forward.above(0.0, "pollux_frames_delivered_total{place=\"loop 0\"}");
+
+    // The address is taken, so the run does not begin.
+    let args = ["null", "--count", "1", "--metrics", &forward.address];
+    let message = refused("forward", &args, 1);
+    let named = format!("cannot serve metrics on {}", forward.address);
+    assert!(message.contains(&named), "{message}");
+    drop(forward);
+
+    // Senders are streams. The last frame is due only when the test is over.
+    let frame = datagram(0x0a00_0001, 7502, b"payload");
+    let capture = Capture::new(&[(0, frame.clone()), (0, frame.clone()), (60, frame)]);
+    let spec = format!("{},pace=recorded", capture.spec());
+    let streams = Watched::start("streams", &["--port", &spec]);
+    let label = "{stream=\"10.0.0.1 to 7502\"}";
+    let frames = streams.above(1.0, &format!("pollux_stream_frames_total{label}"));
+    assert!((frames - 2.0).abs() < 0.1, "{frames}");
+    streams.above(13.0, &format!("pollux_stream_bytes_total{label}"));
+}

@@ -1,0 +1,26 @@
+//! What every program of this project does in the same way: how it ends, what it logs, how it is
+//! stopped, how it takes ports, and how it writes its report.
+//!
+//! | item | what |
+//! | --- | --- |
+//! | [`Failure`], [`exit`] | the exit status: 0, 1 for what failed, 2 for what cannot be asked |
+//! | [`log_to_stderr`] | tracing |
+//! | [`stop_on_signals`] | SIGINT and SIGTERM ask the loops to stop |
+//! | [`seconds`] | a duration on a command line |
+//! | [`ports`] | ports as a command line names them |
+//! | [`metrics`] | Prometheus `/metrics` |
+//! | [`ReportFile`], [`LedgerReport`] | the JSON report |
+
+mod args;
+mod exit;
+mod log;
+pub mod metrics;
+pub mod ports;
+mod report;
+mod signals;
+
+pub use args::seconds;
+pub use exit::{Failure, exit};
+pub use log::log_to_stderr;
+pub use report::{LedgerReport, ReportFile};
+pub use signals::stop_on_signals;

@@ -1,0 +1,95 @@
+//! The report for machines.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use pollux_pmd::Balance;
+use serde::Serialize;
+
+/// Where `--report FILE` goes. It is created before the run, so that a path which cannot be
+/// written is told before it and not after.
+#[derive(Debug)]
+pub struct ReportFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl ReportFile {
+    /// Creates the file.
+    ///
+    /// # Errors
+    /// A path that cannot be written.
+    pub fn create(path: &Path) -> anyhow::Result<Self> {
+        Ok(Self {
+            path: path.into(),
+            file: File::create(path).with_context(|| named(path))?,
+        })
+    }
+
+    /// Writes the report as JSON.
+    ///
+    /// # Errors
+    /// A disk that is full, say.
+    pub fn write(mut self, report: &impl Serialize) -> anyhow::Result<()> {
+        let mut json = serde_json::to_string_pretty(report).with_context(|| named(&self.path))?;
+        json.push('\n');
+        self.file
+            .write_all(json.as_bytes())
+            .with_context(|| named(&self.path))
+    }
+}
+
+fn named(path: &Path) -> String {
+    format!("--report {}", path.display())
+}
+
+/// The loss ledger in a report. Causes that dropped nothing are not there.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct LedgerReport {
+    /// Frames that reached the ports.
+    pub from_wire: u64,
+    /// Frames that reached their consumers.
+    pub delivered: u64,
+    /// Lost frames by cause.
+    pub dropped: BTreeMap<&'static str, u64>,
+    /// `from_wire` is the sum of all others.
+    pub balanced: bool,
+}
+
+impl From<Balance> for LedgerReport {
+    fn from(balance: Balance) -> Self {
+        Self {
+            from_wire: balance.from_wire,
+            delivered: balance.delivered,
+            dropped: balance
+                .drops()
+                .map(|(cause, n)| (cause.name(), n))
+                .collect(),
+            balanced: balance.is_balanced(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_path_that_cannot_be_written_is_named() {
+        let error = ReportFile::create(Path::new("/nowhere/r.json")).unwrap_err();
+        assert_eq!(error.to_string(), "--report /nowhere/r.json");
+        let full = ReportFile::create(Path::new("/dev/full")).unwrap();
+        let error = full.write(&LedgerReport::default()).unwrap_err();
+        assert_eq!(error.to_string(), "--report /dev/full");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.json");
+        let file = ReportFile::create(&path).unwrap();
+        file.write(&LedgerReport::default()).unwrap();
+        let text = std::fs::read_to_string(path).unwrap();
+        assert!(text.ends_with("}\n"), "{text}");
+    }
+}
