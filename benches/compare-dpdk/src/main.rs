@@ -6,6 +6,7 @@ mod eal;
 mod measure;
 mod memory;
 mod net;
+mod others;
 mod ports;
 mod rings;
 mod testpmd;
@@ -17,7 +18,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use serde_json::json;
 
-use measure::Row;
+use crate::measure::Row;
 
 /// Times the same operations, ours and DPDK's, side by side.
 #[derive(Parser)]
@@ -28,13 +29,20 @@ struct Options {
     /// Slices of each side of each row, in turns; at least 5.
     #[arg(long, default_value_t = 101, value_name = "N")]
     rounds: usize,
-    /// 11 rounds, and no testpmd: a look, not a result.
+    /// Processes, one after the other, of whose rounds the best count: where code and memory come
+    /// to lie differs from one to the next, and with it some rows on either side by a tenth.
+    #[arg(long, default_value_t = 3, value_name = "N")]
+    processes: usize,
+    /// 11 rounds, one process, and no testpmd: a look, not a result.
     #[arg(long)]
     quick: bool,
+    /// Not testpmd, as a process of its own.
+    #[arg(long)]
+    no_testpmd: bool,
     /// The core that measures, and a second one for rings across cores.
     #[arg(long, default_value = "0,1", value_name = "A,B")]
     cores: String,
-    /// Only the groups named: memory, rings, ports, net.
+    /// Only the groups named: memory, rings, ports, net; or dpdk_port, which runs by itself.
     #[arg(long, value_delimiter = ',', value_name = "GROUP")]
     only: Vec<String>,
 }
@@ -51,8 +59,16 @@ fn main() -> Result<()> {
         .then_some(cores[1]);
 
     let hugepages = free_hugepages() >= 128;
-    eal::init(cores[0], hugepages)?;
     let load = load_average();
+    let processes = if options.quick {
+        1
+    } else {
+        options.processes.max(1)
+    };
+    let others = (1..processes)
+        .map(|_| others::rows(&options.only, rounds, &options.cores))
+        .collect::<Result<Vec<_>>>()?;
+    eal::init(cores[0], hugepages)?;
     println!(
         "DPDK {} (-O3 {}), ours: release build",
         dpdk_sys::VERSION,
@@ -70,13 +86,17 @@ fn main() -> Result<()> {
         );
     }
 
-    let rows = run(&options.only, rounds, second)?;
+    let mut rows = run(&options.only, rounds, second)?;
+    for other in &others {
+        others::merge(&mut rows, other)?;
+    }
     print_table(&rows);
-    let testpmd = if options.quick || second.is_none() || !options.only.is_empty() {
-        None
-    } else {
-        Some(testpmd::forwarded_mpps(cores, hugepages))
-    };
+    let testpmd =
+        if options.quick || options.no_testpmd || second.is_none() || !options.only.is_empty() {
+            None
+        } else {
+            Some(testpmd::forwarded_mpps(cores, hugepages))
+        };
     match &testpmd {
         Some(Ok(mpps)) => println!("\ntestpmd, io mode, two null ports, one core: {mpps:.1} Mpps"),
         Some(Err(why)) => println!("\nskipped: testpmd: {why}"),
@@ -91,6 +111,7 @@ fn main() -> Result<()> {
                 "ours_median": row.medians[0], "dpdk_median": row.medians[1],
             })).collect::<Vec<_>>(),
             "rounds": rounds,
+            "processes": processes,
             "dpdk_version": dpdk_sys::VERSION,
             "dpdk_machine_flags": dpdk_sys::MACHINE_FLAGS,
             "cpu": cpu_model(),
@@ -115,6 +136,10 @@ fn run(only: &[String], rounds: usize, second: Option<usize>) -> Result<Vec<Row>
     }
     if wanted("ports") {
         rows.extend(ports::rows(rounds)?);
+    }
+    // By itself: what the others are compared with is not to change with it.
+    if only == ["dpdk_port"] {
+        rows.extend(ports::dpdk_rows(rounds)?);
     }
     if wanted("net") {
         rows.extend(net::rows(rounds)?);

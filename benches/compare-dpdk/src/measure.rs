@@ -5,6 +5,7 @@
 //! median slice was from it: a large one means that the machine was busy, and that the run is to
 //! be repeated rather than believed.
 
+use std::hint::black_box;
 use std::mem::MaybeUninit;
 
 use anyhow::{Result, ensure};
@@ -63,8 +64,8 @@ fn compare_at<O: Operation>(operation: &mut O, burst: u32, rounds: usize) -> Res
     let (mut ours, mut dpdk) = (Vec::new(), Vec::new());
     // The first round warms caches and branch predictors, and is not counted.
     for round in 0..=rounds {
-        let a = run_ours(operation, burst, turns);
-        let b = operation.dpdk(burst, turns);
+        let a = elsewhere(round, || run_ours(operation, burst, turns));
+        let b = elsewhere(round, || operation.dpdk(burst, turns));
         ensure!(
             a != 0,
             "{} at burst {burst}: our side moved less than a full burst",
@@ -90,6 +91,29 @@ fn compare_at<O: Operation>(operation: &mut O, burst: u32, rounds: usize) -> Res
         medians: [our_median, dpdk_median],
         spread: (our_median / ours).max(dpdk_median / dpdk) - 1.0,
     })
+}
+
+/// Runs a slice with its stack at one of eight places in a page. A load waits for an earlier store
+/// whose address has the same low twelve bits, so an array on the stack and the memory of a pool
+/// can lie badly to each other for a whole process: in one of eight rounds, then, and not in all.
+fn elsewhere(round: usize, slice: impl FnOnce() -> u64) -> u64 {
+    #[inline(never)]
+    fn at<const BYTES: usize>(slice: impl FnOnce() -> u64) -> u64 {
+        let room = black_box([0u8; BYTES]);
+        let cycles = slice();
+        black_box(&room);
+        cycles
+    }
+    match round % 8 {
+        0 => at::<0>(slice),
+        1 => at::<512>(slice),
+        2 => at::<1024>(slice),
+        3 => at::<1536>(slice),
+        4 => at::<2048>(slice),
+        5 => at::<2560>(slice),
+        6 => at::<3072>(slice),
+        _ => at::<3584>(slice),
+    }
 }
 
 /// The burst becomes a constant here, as it does in the C loops.

@@ -48,6 +48,18 @@ pub(crate) fn rows(rounds: usize) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// The driver `dpdk`: a null device of DPDK as a port of ours, against the same device by itself.
+pub(crate) fn dpdk_rows(rounds: usize) -> Result<Vec<Row>> {
+    let theirs = eal::buffer_pool(c"ports")?;
+    eal::start_port(eal::NULL0, theirs)?;
+    let pool = our_pool()?;
+    let mut port = DpdkPort(NullPort {
+        port: open("dpdk:net_null_port", &pool)?,
+        cache: our_cache(&pool)?,
+    });
+    compare(&mut port, rounds)
+}
+
 /// The two queues of one started port.
 struct Queues {
     rx: RxQueue,
@@ -82,6 +94,21 @@ impl Operation for NullPort {
     fn dpdk(&mut self, burst: u32, turns: u64) -> u64 {
         // SAFETY: a started port, polled by this thread alone.
         unsafe { dpdk::timed_rx_tx(eal::NULL0, burst, turns) }
+    }
+}
+
+/// As [`NullPort`], but our side is the same device of DPDK.
+struct DpdkPort(NullPort);
+
+impl Operation for DpdkPort {
+    const NAME: &'static str = "dpdk_port_null";
+
+    fn ours<const B: usize>(&mut self, turns: u64) -> u64 {
+        self.0.ours::<B>(turns)
+    }
+
+    fn dpdk(&mut self, burst: u32, turns: u64) -> u64 {
+        self.0.dpdk(burst, turns)
     }
 }
 

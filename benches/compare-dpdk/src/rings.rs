@@ -119,6 +119,10 @@ struct Across {
 
 impl Operation for Across {
     const NAME: &'static str = "ring_spsc_2core";
+    /// A pair falls into one of several steady states and changes it every few hundred
+    /// microseconds: a slice must hold many of them, or its best is the luckiest state.
+    const ELEMENTS: u64 = 1 << 18;
+
     fn ours<const B: usize>(&mut self, turns: u64) -> u64 {
         let (producer, consumer) = (&mut self.producer, &mut self.consumer);
         on_two_cores(
