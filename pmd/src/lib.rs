@@ -30,6 +30,7 @@
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 compile_error!("pollux-pmd needs Linux on x86_64: its clock is the CPU's time stamp counter");
 
+pub mod bus;
 pub mod clock;
 pub mod count;
 pub mod driver;

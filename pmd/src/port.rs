@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use pollux_mempool::{Burst, Mempool, PoolCache};
 
+use crate::bus::BusError;
 use crate::driver::{Capabilities, Driver, Link, Origin, RxDriver, Statistics, TxDriver};
 use crate::ledger::{Sent, SentView, Tally, TallyView};
 use crate::spec::SpecError;
@@ -57,6 +58,14 @@ pub enum PortError {
         /// What is wrong, and what to do about it.
         what: String,
     },
+    /// The device could not be reached, or cannot do something.
+    #[error("port {port}: {error}")]
+    Bus {
+        /// The port.
+        port: String,
+        /// What went wrong. It is in the message, so it is no `source` to be printed again.
+        error: BusError,
+    },
     /// `stop` was not given all the port's queues, and only those.
     #[error(
         "port {port}: stop needs all {expected} queues that start gave out and no others, got \
@@ -86,7 +95,8 @@ impl PortError {
     }
 }
 
-fn in_brackets(hint: &str) -> String {
+/// A hint behind a message, if there is one.
+pub(crate) fn in_brackets(hint: &str) -> String {
     if hint.is_empty() {
         String::new()
     } else {

@@ -1,0 +1,528 @@
+//! A device made of software, for tests of drivers: a [`Model`] behind the same traits as a real
+//! one. Its clock is its own, so that waiting costs nothing and every run is the same; its
+//! addresses of our memory are no pointers, and what it reaches is checked as an IOMMU would.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pollux_mempool::time::{Ns, Tsc};
+use pollux_mempool::{Iova, IovaMap, MemoryRegion};
+use rustix::event::{EventfdFlags, eventfd};
+
+use super::{Bus, BusError, Device, DmaMapping, DmaMemory, Ids, Interrupts};
+use crate::clock::Clock;
+
+/// What a device does when its registers are touched and when time passes.
+pub trait Model: Send + 'static {
+    /// What it is.
+    fn ids(&self) -> Ids;
+
+    /// Bytes in each of its windows; 0 where there is none.
+    fn bars(&self) -> [usize; 6];
+
+    /// 32 bits of configuration space; `None` beyond its end. The command register is the fake
+    /// device's own.
+    fn config(&mut self, at: u16) -> Option<u32> {
+        let ids = self.ids();
+        match at {
+            0 => Some(u32::from(ids.device) << 16 | u32::from(ids.vendor)),
+            1..256 => Some(0),
+            _ => None,
+        }
+    }
+
+    /// Writes 32 bits of configuration space.
+    fn set_config(&mut self, _at: u16, _value: u32) {}
+
+    /// Interrupt vectors.
+    fn vectors(&self) -> u16 {
+        0
+    }
+
+    /// A register of `width` bytes is read; the access is aligned and inside the window.
+    fn read(&mut self, world: &mut World, bar: u8, at: usize, width: usize) -> u32;
+
+    /// A register of `width` bytes is written.
+    fn write(&mut self, world: &mut World, bar: u8, at: usize, width: usize, value: u32);
+
+    /// Time has passed.
+    fn tick(&mut self, _world: &mut World) {}
+
+    /// Back to how it was made.
+    fn reset(&mut self, world: &mut World);
+}
+
+/// What a model can reach of the world outside it.
+#[derive(Default)]
+pub struct World {
+    /// Nanoseconds since it was made.
+    pub now: u64,
+    /// Accesses that an IOMMU would have refused: outside all mappings, or without the right to
+    /// master the bus.
+    pub faults: u64,
+    mapped: Vec<Mapped>,
+    next: u64,
+    command: u32,
+    interrupts: Vec<OwnedFd>,
+}
+
+struct Mapped {
+    id: u64,
+    region: Arc<MemoryRegion>,
+    addresses: IovaMap,
+}
+
+impl World {
+    /// Reads memory at a device's address; false, and nothing read, where it may not.
+    pub fn read(&mut self, at: u64, out: &mut [u8]) -> bool {
+        let Some(from) = self.reach(at, out.len()) else {
+            return false;
+        };
+        for (i, byte) in out.iter_mut().enumerate() {
+            // SAFETY: `reach` has found that the region, which `self` keeps alive, has `out.len()`
+            // bytes from there. Volatile, as a device reads: no reference to them is formed.
+            *byte = unsafe { from.add(i).read_volatile() };
+        }
+        true
+    }
+
+    /// Writes memory at a device's address; false, and nothing written, where it may not.
+    pub fn write(&mut self, at: u64, bytes: &[u8]) -> bool {
+        let Some(to) = self.reach(at, bytes.len()) else {
+            return false;
+        };
+        for (i, &byte) in bytes.iter().enumerate() {
+            // SAFETY: `reach` has found that the region, which `self` keeps alive, has
+            // `bytes.len()` bytes from there. Volatile, as a device writes.
+            unsafe { to.add(i).write_volatile(byte) };
+        }
+        true
+    }
+
+    /// Signals a vector; nothing happens where it is not switched on.
+    pub fn interrupt(&mut self, vector: u16) {
+        if let Some(event) = self.interrupts.get(usize::from(vector)) {
+            let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// The stretches that the device reaches, as (its address, bytes): for an adversary to choose
+    /// from.
+    #[must_use]
+    pub fn reachable(&self) -> Vec<(u64, usize)> {
+        let runs = self.mapped.iter().map(|m| m.addresses.contiguous_runs());
+        runs.flatten().map(|run| (run.iova.0, run.len)).collect()
+    }
+
+    fn reach(&mut self, at: u64, len: usize) -> Option<*mut u8> {
+        let found = self.mapped.iter().find_map(|mapped| {
+            let offset = mapped.addresses.offset_of(Iova(at), len).ok()?;
+            mapped.region.ptr_at(offset, len).ok()
+        });
+        let found = found.filter(|_| self.command & BUS_MASTER != 0);
+        self.faults += u64::from(found.is_none());
+        found.map(std::ptr::NonNull::as_ptr)
+    }
+}
+
+/// Command register, and its bit that lets a device reach memory (PCI 3.0 section 6.2.2).
+const COMMAND: u16 = 0x04;
+const BUS_MASTER: u32 = 1 << 2;
+
+struct Inner<M> {
+    model: M,
+    world: World,
+}
+
+struct Shared<M> {
+    inner: Mutex<Inner<M>>,
+    gone: AtomicBool,
+}
+
+impl<M> Shared<M> {
+    fn lock(&self) -> MutexGuard<'_, Inner<M>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A device whose behaviour is a [`Model`]. Clones are the same device.
+pub struct FakeDevice<M>(Arc<Shared<M>>);
+
+impl<M> Clone for FakeDevice<M> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<M: Model> FakeDevice<M> {
+    /// A device.
+    pub fn new(model: M) -> Self {
+        Self(Arc::new(Shared {
+            inner: Mutex::new(Inner {
+                model,
+                world: World::default(),
+            }),
+            gone: AtomicBool::new(false),
+        }))
+    }
+
+    /// Looks into the model, or changes something in it.
+    pub fn with<T>(&self, look: impl FnOnce(&mut M, &mut World) -> T) -> T {
+        let mut inner = self.0.lock();
+        let Inner { model, world } = &mut *inner;
+        look(model, world)
+    }
+
+    /// Unplugs it: its registers read all ones from now on, and it reaches nothing.
+    pub fn unplug(&self) {
+        self.0.gone.store(true, Ordering::Relaxed);
+    }
+}
+
+impl<M: Model> DmaMemory for FakeDevice<M> {
+    fn map(&self, region: &Arc<MemoryRegion>) -> Result<DmaMapping, BusError> {
+        /// Far from where Linux puts anything of a process.
+        const BASE: u64 = 1 << 52;
+        let id = self.with(|_, world| {
+            world.next += 1;
+            world.next
+        });
+        let addresses = IovaMap::simulated(region, BASE + (id << 40)).map_err(|error| {
+            let (device, what) = (self.name().into(), error.to_string());
+            BusError::Device { device, what }
+        })?;
+        let mapped = Mapped {
+            id,
+            region: region.clone(),
+            addresses: addresses.clone(),
+        };
+        self.with(|_, world| world.mapped.push(mapped));
+        let device = self.clone();
+        let release = OnDrop(move || {
+            device.with(|_, world| world.mapped.retain(|mapped| mapped.id != id));
+        });
+        Ok(DmaMapping::new(region.clone(), addresses, release))
+    }
+}
+
+struct OnDrop<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+impl<M: Model> Device for FakeDevice<M> {
+    type Bus = FakeBus<M>;
+    type Clock = FakeClock<M>;
+
+    fn name(&self) -> &'static str {
+        "fake"
+    }
+
+    fn ids(&self) -> Ids {
+        self.with(|model, _| model.ids())
+    }
+
+    fn bar(&self, index: u8, needed: usize) -> Result<FakeBus<M>, BusError> {
+        let bars = self.with(|model, _| model.bars());
+        let len = bars.get(usize::from(index)).copied().unwrap_or(0);
+        let device = self.name().into();
+        match len {
+            0 => Err(BusError::NoBar { device, index }),
+            len if len < needed => Err(BusError::BarTooSmall {
+                device,
+                index,
+                len,
+                needed,
+            }),
+            len => Ok(FakeBus {
+                device: self.clone(),
+                bar: index,
+                len,
+            }),
+        }
+    }
+
+    fn config(&self, at: u16) -> Result<u32, BusError> {
+        let found = self.with(|model, world| match at {
+            COMMAND => Some(world.command),
+            at => model.config(at),
+        });
+        let device = self.name().into();
+        found.ok_or(BusError::NoConfig { device, at })
+    }
+
+    fn set_config(&self, at: u16, value: u32) -> Result<(), BusError> {
+        self.with(|model, world| match at {
+            COMMAND => world.command = value & 0xffff,
+            at => model.set_config(at, value),
+        });
+        Ok(())
+    }
+
+    fn interrupts(&self, vectors: u16) -> Result<Interrupts, BusError> {
+        let device = || self.name().into();
+        let offered = self.with(|model, _| model.vectors());
+        if vectors > offered {
+            return Err(BusError::Interrupts {
+                device: device(),
+                asked: vectors,
+                offered,
+            });
+        }
+        let one = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let events: Result<Vec<_>, _> = (0..vectors).map(|_| one()).collect();
+        let both = events.and_then(|events| {
+            let theirs: Result<Vec<_>, std::io::Error> =
+                events.iter().map(OwnedFd::try_clone).collect();
+            Ok((events, theirs.map_err(|_| rustix::io::Errno::MFILE)?))
+        });
+        let (events, theirs) = both.map_err(|error| BusError::System {
+            device: device(),
+            what: "eventfd".into(),
+            hint: String::new(),
+            error: error.into(),
+        })?;
+        self.with(|_, world| world.interrupts = theirs);
+        let device = self.clone();
+        let release = OnDrop(move || device.with(|_, world| world.interrupts.clear()));
+        Ok(Interrupts::new(events, release))
+    }
+
+    fn reset(&self) -> Result<(), BusError> {
+        self.with(|model, world| {
+            world.command = 0;
+            model.reset(world);
+        });
+        Ok(())
+    }
+
+    fn is_gone(&self) -> bool {
+        self.0.gone.load(Ordering::Relaxed)
+    }
+
+    fn numa_node(&self) -> Option<u32> {
+        None
+    }
+
+    fn clock(&self) -> FakeClock<M> {
+        FakeClock(self.clone())
+    }
+}
+
+/// A window of a fake device's registers.
+pub struct FakeBus<M> {
+    device: FakeDevice<M>,
+    bar: u8,
+    len: usize,
+}
+
+impl<M> Clone for FakeBus<M> {
+    fn clone(&self) -> Self {
+        Self {
+            device: self.device.clone(),
+            bar: self.bar,
+            len: self.len,
+        }
+    }
+}
+
+impl<M: Model> FakeBus<M> {
+    fn is_there(&self, at: usize, width: usize) -> bool {
+        let inside = at.is_multiple_of(width) && at < self.len && width <= self.len - at;
+        inside && !self.device.is_gone()
+    }
+
+    fn read(&self, at: usize, width: usize) -> u32 {
+        if !self.is_there(at, width) {
+            return u32::MAX;
+        }
+        let bar = self.bar;
+        self.device
+            .with(|model, world| model.read(world, bar, at, width))
+    }
+
+    fn write(&self, at: usize, width: usize, value: u32) {
+        if self.is_there(at, width) {
+            let bar = self.bar;
+            self.device
+                .with(|model, world| model.write(world, bar, at, width, value));
+        }
+    }
+}
+
+impl<M: Model> Bus for FakeBus<M> {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn read8(&self, at: usize) -> u8 {
+        self.read(at, 1) as u8
+    }
+
+    fn read16(&self, at: usize) -> u16 {
+        self.read(at, 2) as u16
+    }
+
+    fn read32(&self, at: usize) -> u32 {
+        self.read(at, 4)
+    }
+
+    fn write8(&self, at: usize, value: u8) {
+        self.write(at, 1, value.into());
+    }
+
+    fn write16(&self, at: usize, value: u16) {
+        self.write(at, 2, value.into());
+    }
+
+    fn write32(&self, at: usize, value: u32) {
+        self.write(at, 4, value);
+    }
+}
+
+/// A fake device's clock: one cycle is one nanosecond, and a round of a spin loop takes a hundred,
+/// in which the device works.
+pub struct FakeClock<M>(FakeDevice<M>);
+
+impl<M> Clone for FakeClock<M> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<M: Model> Clock for FakeClock<M> {
+    fn now(&self) -> Tsc {
+        self.0.with(|_, world| Tsc(world.now))
+    }
+
+    fn to_ns(&self, cycles: u64) -> Ns {
+        Ns(cycles)
+    }
+
+    fn to_cycles(&self, ns: Ns) -> u64 {
+        ns.0
+    }
+
+    fn relax(&self) {
+        self.0.with(|model, world| {
+            world.now += 100;
+            model.tick(world);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// Its only register, at 4, holds where it copies to from where.
+    #[derive(Default)]
+    struct Copier {
+        from: u64,
+        to: u64,
+    }
+
+    impl Model for Copier {
+        fn ids(&self) -> Ids {
+            Ids {
+                vendor: 0x1234,
+                device: 0x5678,
+                ..Ids::default()
+            }
+        }
+
+        fn bars(&self) -> [usize; 6] {
+            [8, 0, 0, 0, 0, 0]
+        }
+
+        fn vectors(&self) -> u16 {
+            1
+        }
+
+        fn read(&mut self, _: &mut World, _: u8, at: usize, width: usize) -> u32 {
+            (at << 8 | width) as u32
+        }
+
+        fn write(&mut self, world: &mut World, _: u8, _: usize, _: usize, len: u32) {
+            let mut bytes = vec![0; len as usize];
+            if world.read(self.from, &mut bytes) && world.write(self.to, &bytes) {
+                world.interrupt(0);
+            }
+        }
+
+        fn reset(&mut self, _: &mut World) {
+            *self = Self::default();
+        }
+    }
+
+    fn region() -> Arc<MemoryRegion> {
+        Arc::new(MemoryRegion::builder(4096).build().unwrap())
+    }
+
+    #[test]
+    fn a_device_reaches_what_is_mapped_and_nothing_else() {
+        let device = FakeDevice::new(Copier::default());
+        let bus = device.bar(0, 8).unwrap();
+        let (a, b) = (
+            device.map(&region()).unwrap(),
+            device.map(&region()).unwrap(),
+        );
+        let iova = |mapping: &DmaMapping| mapping.addresses().iova(0, 100).unwrap().0;
+        device.with(|copier, _| (copier.from, copier.to) = (iova(&a), iova(&b)));
+        let interrupts = device.interrupts(1).unwrap();
+        let signalled = || {
+            let mut count = [0; 8];
+            rustix::io::read(interrupts.event(0).unwrap(), &mut count).is_ok()
+        };
+        // SAFETY: the region is ours alone, and 100 bytes long at least.
+        unsafe { a.region().as_ptr().as_ptr().write_bytes(7, 100) };
+        bus.write32(4, 100);
+        assert_eq!(device.with(|_, world| world.faults), 1, "no bus master");
+        assert!(!signalled());
+        device.set_bus_master(true).unwrap();
+        bus.write32(4, 100);
+        assert_eq!(device.with(|_, world| world.faults), 1);
+        assert!(signalled());
+        // SAFETY: the region is ours alone; the device has written it, and is at rest.
+        let byte = unsafe { b.region().as_ptr().as_ptr().add(99).read() };
+        assert_eq!(byte, 7);
+        drop(b);
+        bus.write32(4, 100);
+        assert_eq!(device.with(|_, world| world.faults), 2, "unmapped");
+    }
+
+    #[test]
+    fn what_is_not_there_reads_all_ones() {
+        let device = FakeDevice::new(Copier::default());
+        let bus = device.bar(0, 8).unwrap();
+        assert_eq!(
+            (bus.read32(4), bus.read16(2), bus.read8(7)),
+            (0x404, 0x202, 1)
+        );
+        for at in [1, 8, usize::MAX - 3] {
+            assert_eq!(bus.read32(at), u32::MAX);
+        }
+        device.unplug();
+        assert_eq!((bus.read32(4), device.is_gone()), (u32::MAX, true));
+        let errors = [
+            (device.bar(1, 8).err(), "fake has no memory BAR 1"),
+            (
+                device.bar(0, 9).err(),
+                "BAR 0 of fake has 8 bytes, the driver needs 9",
+            ),
+            (
+                device.interrupts(2).err(),
+                "fake has 1 MSI-X vectors, 2 asked for",
+            ),
+        ];
+        for (error, text) in errors {
+            let error = error.unwrap().to_string();
+            assert!(error.starts_with(text), "{error}");
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! What a driver sees of the world: a device with registers, memory that the device reaches,
+//! interrupts and time. Nothing of how these come about: VFIO, a simulated card and the fake
+//! device of the tests look alike, so that the driver which is tested is the driver that ships.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use pollux_mempool::{IovaMap, MemoryRegion};
+
+use crate::clock::Clock;
+use crate::port::in_brackets;
+
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fake;
+
+/// A window of a device's registers (a memory BAR). Clones are the same window.
+///
+/// An access outside the window, or one that is not aligned to its width, reads all ones and
+/// writes nothing, as with a device that is gone: a driver asks for a window that is long enough,
+/// once, when it opens it ([`Device::bar`]).
+///
+/// Order: a write is performed after all writes to memory and registers that stand before it in
+/// the program, so that a doorbell does not overtake the descriptors that it announces; a read is
+/// performed after the reads that stand before it.
+#[expect(clippy::len_without_is_empty, reason = "a window is never empty")]
+pub trait Bus: Clone + Send + Sync + 'static {
+    /// Bytes in the window.
+    fn len(&self) -> usize;
+
+    /// The byte at `at`.
+    fn read8(&self, at: usize) -> u8;
+    /// The 16-bit register at `at`.
+    fn read16(&self, at: usize) -> u16;
+    /// The 32-bit register at `at`.
+    fn read32(&self, at: usize) -> u32;
+    /// Writes the byte at `at`.
+    fn write8(&self, at: usize, value: u8);
+    /// Writes the 16-bit register at `at`.
+    fn write16(&self, at: usize, value: u16);
+    /// Writes the 32-bit register at `at`.
+    fn write32(&self, at: usize, value: u32);
+}
+
+/// Something whose device reaches our memory, once it is told of it.
+pub trait DmaMemory: Send + Sync {
+    /// Lets the device read and write a region until the mapping is dropped. Quiesce the device
+    /// before that: behind an IOMMU what it touches later faults, without one it hits whoever has
+    /// the memory then.
+    ///
+    /// # Errors
+    /// What the system refused, and what to do about it.
+    fn map(&self, region: &Arc<MemoryRegion>) -> Result<DmaMapping, BusError>;
+}
+
+/// A PCI function that this process has taken over.
+pub trait Device: DmaMemory + 'static {
+    /// Its registers.
+    type Bus: Bus;
+    /// The time in its world.
+    type Clock: Clock + Sync + 'static;
+
+    /// How it is called in messages: `0000:03:00.0`.
+    fn name(&self) -> &str;
+
+    /// What it is.
+    fn ids(&self) -> Ids;
+
+    /// Its window of registers number `index` (0 to 5), which has at least `needed` bytes.
+    ///
+    /// # Errors
+    /// [`BusError::NoBar`], [`BusError::BarTooSmall`], or a mapping that cannot be had.
+    fn bar(&self, index: u8, needed: usize) -> Result<Self::Bus, BusError>;
+
+    /// 32 bits of its configuration space at `at`, which is a multiple of four.
+    ///
+    /// # Errors
+    /// Configuration space ends before that, or cannot be read.
+    fn config(&self, at: u16) -> Result<u32, BusError>;
+
+    /// Writes 32 bits of its configuration space.
+    ///
+    /// # Errors
+    /// As for [`config`](Self::config).
+    fn set_config(&self, at: u16, value: u32) -> Result<(), BusError>;
+
+    /// Lets it reach memory, or no longer (bus master enable, PCI 3.0 section 6.2.2).
+    ///
+    /// # Errors
+    /// As for [`config`](Self::config).
+    fn set_bus_master(&self, on: bool) -> Result<(), BusError> {
+        /// Command register, and its bit.
+        const COMMAND: u16 = 0x04;
+        const BUS_MASTER: u32 = 1 << 2;
+        // The status register in the upper half is cleared where ones are written.
+        let command = self.config(COMMAND)? & 0xffff;
+        let bit = if on { BUS_MASTER } else { 0 };
+        self.set_config(COMMAND, command & !BUS_MASTER | bit)
+    }
+
+    /// Switches MSI-X on with `vectors` vectors, each of which is an eventfd. Dropping the value
+    /// switches it off.
+    ///
+    /// # Errors
+    /// [`BusError::Interrupts`] where it has fewer.
+    fn interrupts(&self, vectors: u16) -> Result<Interrupts, BusError>;
+
+    /// Resets the function (function level reset, or what stands in for it).
+    ///
+    /// # Errors
+    /// It has no reset, or the system refused it.
+    fn reset(&self) -> Result<(), BusError>;
+
+    /// Whether it has been unplugged, or its owner wants it back.
+    fn is_gone(&self) -> bool;
+
+    /// NUMA node that it is attached to, where that is known.
+    fn numa_node(&self) -> Option<u32>;
+
+    /// The clock that its driver waits by.
+    fn clock(&self) -> Self::Clock;
+}
+
+/// What a PCI function is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ids {
+    /// Who made it.
+    pub vendor: u16,
+    /// Which of theirs.
+    pub device: u16,
+    /// Vendor of the board.
+    pub subsystem_vendor: u16,
+    /// Which board.
+    pub subsystem: u16,
+    /// Revision of the device.
+    pub revision: u8,
+}
+
+/// Memory that a device reaches; dropping it takes the memory away from the device.
+pub struct DmaMapping {
+    // Dropped before the region, which the device must not outlive.
+    _release: Box<dyn Send + Sync>,
+    region: Arc<MemoryRegion>,
+    addresses: IovaMap,
+}
+
+impl DmaMapping {
+    /// A mapping of `region` that the device sees at `addresses`; dropping `release` ends it.
+    #[must_use]
+    pub fn new(
+        region: Arc<MemoryRegion>,
+        addresses: IovaMap,
+        release: impl Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            _release: Box::new(release),
+            region,
+            addresses,
+        }
+    }
+
+    /// The memory.
+    #[must_use]
+    pub fn region(&self) -> &Arc<MemoryRegion> {
+        &self.region
+    }
+
+    /// Where the device sees it.
+    #[must_use]
+    pub fn addresses(&self) -> &IovaMap {
+        &self.addresses
+    }
+}
+
+/// Interrupt vectors that are switched on; dropping it switches them off.
+pub struct Interrupts {
+    // Dropped first: nobody signals a descriptor that is closed.
+    _release: Box<dyn Send + Sync>,
+    events: Vec<OwnedFd>,
+}
+
+impl Interrupts {
+    /// Vectors that signal `events`, until `release` is dropped.
+    #[must_use]
+    pub fn new(events: Vec<OwnedFd>, release: impl Send + Sync + 'static) -> Self {
+        Self {
+            _release: Box::new(release),
+            events,
+        }
+    }
+
+    /// The eventfd of a vector: non-blocking, readable once the device has signalled.
+    #[must_use]
+    pub fn event(&self, vector: u16) -> Option<BorrowedFd<'_>> {
+        self.events.get(usize::from(vector)).map(AsFd::as_fd)
+    }
+}
+
+/// Why a device cannot be had, or cannot do something.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BusError {
+    /// There is no such window.
+    #[error("{device} has no memory BAR {index}")]
+    NoBar {
+        /// The device.
+        device: String,
+        /// Number of the window.
+        index: u8,
+    },
+    /// The window ends too early for this driver.
+    #[error(
+        "BAR {index} of {device} has {len} bytes, the driver needs {needed}: it is not the device \
+         that its number says"
+    )]
+    BarTooSmall {
+        /// The device.
+        device: String,
+        /// Number of the window.
+        index: u8,
+        /// Bytes that there are.
+        len: usize,
+        /// Bytes that there should be.
+        needed: usize,
+    },
+    /// Configuration space has no such place.
+    #[error("{device} has no configuration register {at:#x}")]
+    NoConfig {
+        /// The device.
+        device: String,
+        /// The register.
+        at: u16,
+    },
+    /// There are fewer interrupt vectors.
+    #[error("{device} has {offered} MSI-X vectors, {asked} asked for")]
+    Interrupts {
+        /// The device.
+        device: String,
+        /// Vectors asked for.
+        asked: u16,
+        /// Vectors that there are.
+        offered: u16,
+    },
+    /// The device does not answer as it should.
+    #[error("{device}: {what}")]
+    Device {
+        /// The device.
+        device: String,
+        /// What is wrong, and what to do about it.
+        what: String,
+    },
+    /// The system refused.
+    #[error("{device}: {what}: {error}{}", in_brackets(.hint))]
+    System {
+        /// The device.
+        device: String,
+        /// What was tried.
+        what: String,
+        /// What to do about it; may be empty.
+        hint: String,
+        /// The system's word. It is in the message, so it is no `source` to be printed again.
+        error: io::Error,
+    },
+}
