@@ -112,6 +112,17 @@ pub trait Device: DmaMemory + 'static {
     /// It has no reset, or the system refused it.
     fn reset(&self) -> Result<(), BusError>;
 
+    /// Has it so many virtual functions (PCIe SR-IOV), each a device of its own; 0 removes them.
+    /// Those that are in use are waited for, so this is for the thread that opens and closes ports.
+    ///
+    /// # Errors
+    /// It has none, or fewer, or the system refused, and what to do about it.
+    fn set_virtual_functions(&self, _count: u16) -> Result<(), BusError> {
+        let device = self.name().into();
+        let what = "has no virtual functions".into();
+        Err(BusError::Device { device, what })
+    }
+
     /// Whether it has been unplugged, or its owner wants it back.
     fn is_gone(&self) -> bool;
 
