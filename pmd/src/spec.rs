@@ -145,6 +145,15 @@ impl PortSpec {
     /// # Errors
     /// Names the first unknown option and the known ones.
     pub fn expect_options(&self, known: &[&str]) -> Result<(), SpecError> {
+        self.expect_options_of(&self.driver, known)
+    }
+
+    /// As [`expect_options`](Self::expect_options), where one name stands for several drivers and
+    /// `driver` is the one that was found.
+    ///
+    /// # Errors
+    /// Names the first unknown option and the known ones.
+    pub fn expect_options_of(&self, driver: &str, known: &[&str]) -> Result<(), SpecError> {
         match self
             .options
             .iter()
@@ -153,7 +162,7 @@ impl PortSpec {
             None => Ok(()),
             Some((key, _)) => Err(SpecError::UnknownOption {
                 spec: self.to_string(),
-                driver: self.driver.clone(),
+                driver: driver.into(),
                 key: key.clone(),
                 known: if known.is_empty() {
                     "none".into()

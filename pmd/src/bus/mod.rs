@@ -14,6 +14,7 @@ use crate::port::in_brackets;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fake;
+pub mod pci;
 
 /// A window of a device's registers (a memory BAR). Clones are the same window.
 ///
