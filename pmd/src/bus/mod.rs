@@ -13,8 +13,12 @@ use crate::port::in_brackets;
 
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
+pub mod adversary;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
 pub mod fake;
 pub mod pci;
+pub mod registers;
 
 /// A window of a device's registers (a memory BAR). Clones are the same window.
 ///

@@ -1,0 +1,210 @@
+//! Registers as a table: one list makes the constants that a driver is written with, and what
+//! people are shown of a device.
+//!
+//! ```text
+//! registers! {
+//!     /// Registers of the 82574L, by its datasheet.
+//!     pub(super) REGISTERS:
+//!     CTRL 0x0000 "10.2.2.1" "device control" {
+//!         CTRL_SLU = 1 << 6,
+//!         CTRL_SPEED = 3 << 8,
+//!     }
+//!     RDT 0x2818 [2; 0x100] "10.2.5.8" "receive descriptor tail" {}
+//!     MPC 0x4010 "10.2.9.4" "missed packets", clears {}
+//! }
+//! ```
+//!
+//! makes the [`Register`]s `CTRL`, `RDT` (of which there are two, 0x100 bytes apart) and `MPC`
+//! (which is set to zero when it is read), the masks `CTRL_SLU` and `CTRL_SPEED`, and a slice
+//! `REGISTERS` of all of them for a [`Dump`].
+
+use std::fmt;
+
+use super::Bus;
+
+/// A register of 32 bits, or several of a kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Register {
+    /// Its name in the datasheet.
+    pub name: &'static str,
+    /// Where it is in its window, in bytes; the first, if there are several.
+    pub at: usize,
+    /// How many there are.
+    pub count: usize,
+    /// Bytes from one to the next.
+    pub step: usize,
+    /// The section of the datasheet.
+    pub section: &'static str,
+    /// What it is, in a few words.
+    pub text: &'static str,
+    /// Reading it changes it, so that only its owner may.
+    pub clears: bool,
+    /// What is in it, as far as the driver knows.
+    pub fields: &'static [Field],
+}
+
+/// Bits of a register that belong together.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// The name of its constant: the register's, and its own.
+    pub name: &'static str,
+    /// Where it is; the bits follow each other.
+    pub mask: u32,
+}
+
+impl Register {
+    /// Where number `n` of several is, in bytes.
+    #[must_use]
+    #[inline]
+    pub const fn of(&self, n: usize) -> usize {
+        debug_assert!(n < self.count);
+        self.at + n * self.step
+    }
+}
+
+/// What the registers of a table hold now, a line for each, for people. Those that change when
+/// they are read are left out.
+pub struct Dump<'a, B> {
+    /// The window that they are in.
+    pub bus: &'a B,
+    /// The registers.
+    pub table: &'a [Register],
+}
+
+impl<B: Bus> fmt::Display for Dump<'_, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for register in self.table.iter().filter(|register| !register.clears) {
+            for n in 0..register.count {
+                let (at, name) = (register.of(n), register.name);
+                let name = match register.count {
+                    1 => name.into(),
+                    _ => format!("{name}{n}"),
+                };
+                let value = self.bus.read32(at);
+                let text = register.text;
+                write!(f, "{at:#07x} {name:<8} {value:#010x}  {text}")?;
+                for field in register.fields {
+                    write_field(f, register, field, value)?;
+                }
+                writeln!(f)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A bit that is set by its name, a number by its name and value. What is zero is not told.
+fn write_field(
+    f: &mut fmt::Formatter<'_>,
+    register: &Register,
+    field: &Field,
+    value: u32,
+) -> fmt::Result {
+    let number = (value & field.mask) >> field.mask.trailing_zeros().min(31);
+    let own = field.name.strip_prefix(register.name).unwrap_or(field.name);
+    let own = own.trim_start_matches('_');
+    match number {
+        0 => Ok(()),
+        _ if field.mask.is_power_of_two() => write!(f, " {own}"),
+        _ => write!(f, " {own}={number:#x}"),
+    }
+}
+
+/// Makes the constants and the table: see [the module](self).
+#[allow(unused_macros)] // until a driver has registers
+macro_rules! registers {
+    (
+        $(#[$doc:meta])* $visible:vis $table:ident:
+        $(
+            $name:ident $at:literal $([$count:literal; $step:literal])? $section:literal
+            $text:literal $(, $clears:ident)? {
+                $($field:ident = $mask:expr),* $(,)?
+            }
+        )*
+    ) => {
+        $(
+            #[doc = concat!($text, " (section ", $section, ").")]
+            $visible const $name: $crate::bus::registers::Register =
+                $crate::bus::registers::Register {
+                    name: stringify!($name),
+                    at: $at,
+                    count: $crate::bus::registers::registers!(@or 1 $($count)?),
+                    step: $crate::bus::registers::registers!(@or 4 $($step)?),
+                    section: $section,
+                    text: $text,
+                    clears: $crate::bus::registers::registers!(@is $($clears)?),
+                    fields: &[$($crate::bus::registers::Field {
+                        name: stringify!($field),
+                        mask: $field,
+                    }),*],
+                };
+            $(
+                #[doc = concat!("A part of `", stringify!($name), "`.")]
+                $visible const $field: u32 = $mask;
+            )*
+        )*
+        $(#[$doc])*
+        $visible const $table: &[$crate::bus::registers::Register] = &[$($name),*];
+    };
+    (@or $default:literal) => { $default };
+    (@or $default:literal $given:literal) => { $given };
+    (@is) => { false };
+    (@is clears) => { true };
+}
+#[allow(unused_imports)] // as above
+pub(crate) use registers;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    registers! {
+        /// Some.
+        SOME:
+        CTRL 0x0 "1.1" "control" {
+            CTRL_UP = 1 << 6,
+            CTRL_SPEED = 3 << 8,
+            CTRL_RESET = 1 << 26,
+        }
+        TAIL 0x10 [2; 0x8] "1.2" "tail" {}
+        MISSED 0x1c "1.3" "missed frames", clears {}
+    }
+
+    /// Registers that hold where they are.
+    #[derive(Clone)]
+    struct Places;
+
+    impl Bus for Places {
+        fn len(&self) -> usize {
+            0x20
+        }
+        fn read8(&self, at: usize) -> u8 {
+            at as u8
+        }
+        fn read16(&self, at: usize) -> u16 {
+            at as u16
+        }
+        fn read32(&self, at: usize) -> u32 {
+            at as u32 | CTRL_UP | CTRL_SPEED
+        }
+        fn write8(&self, _: usize, _: u8) {}
+        fn write16(&self, _: usize, _: u16) {}
+        fn write32(&self, _: usize, _: u32) {}
+    }
+
+    #[test]
+    fn a_table_prints_itself_and_leaves_what_reading_changes() {
+        assert_eq!(MISSED.at, 0x1c);
+        let dump = Dump {
+            bus: &Places,
+            table: SOME,
+        };
+        assert_eq!(
+            dump.to_string(),
+            "0x00000 CTRL     0x00000340  control UP SPEED=0x3\n\
+             0x00010 TAIL0    0x00000350  tail\n\
+             0x00018 TAIL1    0x00000358  tail\n"
+        );
+        assert_eq!(CTRL_RESET, 1 << 26);
+    }
+}
