@@ -2,6 +2,7 @@
 
 mod description;
 pub mod filter;
+pub mod steer;
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,12 +1,15 @@
 //! DPDK's packet sockets on a veth pair, against sockets of the kernel.
 
 use pollux_mempool::{Mempool, PoolConfig};
-use pollux_netns::{Cable, assert_udp, payload, udp_frame};
+use pollux_netns::{Cable, Namespace, assert_udp, payload, udp_frame};
+use pollux_pmd::{Cause, RxState};
 
 use crate::common::Port;
+use crate::start_eal;
 
 #[test]
 fn frames_cross_both_ways_byte_for_byte() {
+    start_eal();
     let Some(cable) = Cable::new(1500) else {
         return;
     };
@@ -42,6 +45,7 @@ const JUMBO: &str = "dpdk:net_af_packet_j;iface=va;blocksz=65536;framesz=16384;f
 
 #[test]
 fn jumbo_frames_cross_both_ways_in_large_buffers() {
+    start_eal();
     let Some(cable) = Cable::new(9000) else {
         return;
     };
@@ -73,6 +77,7 @@ fn jumbo_frames_cross_both_ways_in_large_buffers() {
 
 #[test]
 fn flows_are_shared_out_over_two_queues() {
+    start_eal();
     let Some(cable) = Cable::new(1500) else {
         return;
     };
@@ -92,4 +97,59 @@ fn flows_are_shared_out_over_two_queues() {
         "{second} of {expected} on the second queue"
     );
     port.stop();
+}
+
+#[test]
+fn changes_of_the_link_are_counted() {
+    start_eal();
+    let Some(namespace) = Namespace::new() else {
+        return;
+    };
+    let mut port = Port::try_open(&namespace, "dpdk:net_tap_l;iface=plxl", 1, 1024).unwrap();
+    let start = port.started.port.link();
+    assert!(start.up);
+    for change in 1..=4 {
+        let up = change % 2 == 0;
+        namespace.ip(if up {
+            "link set plxl up"
+        } else {
+            "link set plxl down"
+        });
+        // Whoever looks first counts it, and nobody a second time.
+        port.started.rx[0].sync_counters();
+        let state = if up { RxState::Live } else { RxState::Down };
+        assert_eq!(port.started.rx[0].state(), state);
+        for _ in 0..2 {
+            let link = port.started.port.link();
+            assert_eq!((link.up, link.changes), (up, start.changes + change));
+        }
+    }
+    port.stop();
+}
+
+#[test]
+fn frames_that_wait_for_a_buffer_are_not_lost_ones() {
+    start_eal();
+    let Some(cable) = Cable::new(1500) else {
+        return;
+    };
+    let mut port = Port::try_open(&cable.a, "dpdk:net_af_packet_e;iface=va", 1, 256).unwrap();
+    let mut held = Vec::new();
+    while let Some(mbuf) = port.cache.alloc() {
+        held.push(mbuf);
+    }
+    let peer = cable.peer(7000);
+    for i in 0..20 {
+        peer.send(&payload(100, i)).unwrap();
+    }
+    for _ in 0..100 {
+        assert!(port.poll().is_empty());
+        port.started.rx[0].sync_counters();
+    }
+    drop(held);
+    assert_eq!(port.receive(20).len(), 20);
+    port.started.rx[0].sync_counters();
+    assert_eq!(port.dropped(Cause::NoMbuf), 0);
+    let balance = port.stop();
+    assert_eq!((balance.from_wire, balance.delivered), (20, 20));
 }

@@ -3,6 +3,8 @@
 use pollux_mempool::{Burst, Mempool, PoolCache, PoolConfig};
 use pollux_pmd::{Cause, Ledger, Port, PortConfig, PortError, Registry, StartedPort, Tally};
 
+use crate::start_eal;
+
 struct Bench {
     pool: Mempool,
     cache: PoolCache,
@@ -10,6 +12,7 @@ struct Bench {
 
 impl Bench {
     fn new(config: PoolConfig) -> Self {
+        start_eal();
         let pool = Mempool::new(config).unwrap();
         let cache = pool.cache(256).unwrap();
         Self { pool, cache }
@@ -230,6 +233,7 @@ fn an_empty_pool_gives_no_frames_and_recovers() {
 
 #[test]
 fn what_cannot_be_had_is_refused_in_words() {
+    start_eal();
     let registry = Registry::builtin();
     let error = refusal(registry.open("dpdk:net_nonesuch0"));
     assert!(error.contains("no driver for it"), "{error}");
@@ -248,11 +252,20 @@ fn what_cannot_be_had_is_refused_in_words() {
 
     let configure = |spec: &str, config: PortConfig| registry.open(spec).unwrap().configure(config);
     let config = PortConfig::new(bench.pool.clone());
-    let error = refusal(configure("dpdk:net_null_i,timestamps", config.clone()));
+    let error = refusal(configure(
+        "dpdk:net_null_i,timestamps=hardware",
+        config.clone(),
+    ));
     assert!(error.contains("net_null does not stamp frames"), "{error}");
-    let error = refusal(configure("dpdk:net_null_j,steer=6006>1", config.clone()));
-    assert!(error.contains("1 receive queues"), "{error}");
-    let configured = configure("dpdk:net_null_k,steer=6006>0", config).unwrap();
+    let error = refusal(configure("dpdk:net_null_j,steer=6006:1", config.clone()));
+    assert!(error.contains("queues 0 to 0"), "{error}");
+    let error = refusal(configure("dpdk:net_null_l,mtu=9000", config.clone()));
+    assert!(
+        error.contains("an MTU of 9000 with buffers that hold a frame of 2048 B")
+            && error.contains("give mtu=2026 or less, or a pool with a data_room of 9022"),
+        "{error}"
+    );
+    let configured = configure("dpdk:net_null_k,steer=6006:0", config).unwrap();
     let error = refusal(configured.start());
     assert!(error.contains("its driver net_null says"), "{error}");
     bench.check();

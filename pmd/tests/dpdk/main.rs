@@ -6,3 +6,14 @@
 mod common;
 mod kernel;
 mod lifecycle;
+
+use std::sync::Once;
+
+use pollux_pmd::Registry;
+
+/// EAL changes the environment when it starts, which no other thread may read meanwhile, as one does
+/// that starts a program. So each test has it started first.
+fn start_eal() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| drop(Registry::builtin().open("dpdk:net_null_first").unwrap()));
+}

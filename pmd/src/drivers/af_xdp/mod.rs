@@ -64,7 +64,7 @@ pub(crate) const DESCRIPTION: Description = Description {
         ),
         (
             Feature::Steering,
-            Support::Partly("by the NIC: its own hash, and UDP ports by option"),
+            Support::Partly("by the NIC: its own hash, and UDP ports over IPv4 by option"),
         ),
         (Feature::Link, Support::Yes),
         (Feature::Speed, Support::Partly("where the NIC knows it")),

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use super::abi;
 use crate::driver::SpecOption;
 use crate::driver::filter::{self, Filter};
+use crate::driver::steer::{STEER, Steer};
 use crate::spec::{PortSpec, SpecError};
 
 pub(super) const OPTIONS: &[SpecOption] = &[
@@ -47,13 +48,7 @@ pub(super) const OPTIONS: &[SpecOption] = &[
         text: "UDP destination ports that are not `other`; with it, `other` is `kernel` unless \
                said",
     },
-    SpecOption {
-        key: "steer",
-        values: "PORT:QUEUE+...",
-        default: "none",
-        text: "UDP destination ports (IPv4) that the NIC itself gives to a queue of the port, by \
-               rules that go with it",
-    },
+    STEER,
     SpecOption {
         key: "wakeup",
         values: "on|off",
@@ -83,14 +78,6 @@ pub(super) enum Other {
     Port,
     Kernel,
     Drop,
-}
-
-/// Frames to one UDP port go to one queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Steer {
-    pub(super) port: u16,
-    /// Counted from the port's first queue.
-    pub(super) queue: u16,
 }
 
 pub(super) struct Options {
@@ -152,7 +139,7 @@ impl Options {
             attach,
             other,
             ports,
-            steer: steering(spec)?,
+            steer: Steer::from_spec(spec)?,
             need_wakeup: spec.switch("wakeup", true)?,
             busy_poll: spec.number("busy-poll", 1..=1_000_000)?.map(|n| n as u32),
             trust_checksums: spec.choice("checksums", [("verify", false), ("trust", true)])?,
@@ -166,25 +153,6 @@ fn range(text: &str) -> Option<RangeInclusive<u16>> {
     let (low, high) = text.split_once('-').unwrap_or((text, text));
     let (low, high) = (low.parse().ok()?, high.parse().ok()?);
     (low <= high).then_some(low..=high)
-}
-
-/// `5000:0+5001:1`.
-fn steering(spec: &PortSpec) -> Result<Vec<Steer>, SpecError> {
-    let Some(text) = spec.option("steer") else {
-        return Ok(Vec::new());
-    };
-    let rule = |rule: &str| {
-        let (port, queue) = rule.split_once(':')?;
-        Some(Steer {
-            port: port.parse().ok()?,
-            queue: queue.parse().ok()?,
-        })
-    };
-    let rules: Option<Vec<_>> = text.split('+').map(rule).collect();
-    rules.ok_or_else(|| {
-        let expected = "UDP ports with a queue each, as in 5000:0+5001:1";
-        spec.bad_value("steer", text, expected)
-    })
 }
 
 #[cfg(test)]
@@ -205,9 +173,6 @@ mod tests {
         assert_eq!(options.ports, Some(5000..=5099));
         let options = parse("af_xdp:eth0,ports=7,other=drop").unwrap();
         assert_eq!((options.other, options.ports), (Other::Drop, Some(7..=7)));
-        let steer = parse("af_xdp:eth0,steer=5000:0+5001:1").unwrap().steer;
-        let rule = |port, queue| Steer { port, queue };
-        assert_eq!(steer, [rule(5000, 0), rule(5001, 1)]);
     }
 
     #[test]
@@ -220,7 +185,6 @@ mod tests {
             ("mode=fast", "auto, copy or zerocopy"),
             ("attach=hw", "auto, native or skb"),
             ("steer=5000", "5000:0+5001:1"),
-            ("steer=5000:0+", "5000:0+5001:1"),
             ("busy-poll=0", "a number of 1 to 1000000"),
             ("mode=zerocopy,attach=skb", "native, where"),
             ("queue=4096", "a number of 0 to 4095"),

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::abi;
-use super::options::Steer;
+use crate::driver::steer::Steer;
 use crate::drivers::interface::{Control, Interface};
 
 /// `struct ethtool_channels`.

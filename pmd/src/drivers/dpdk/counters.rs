@@ -1,42 +1,57 @@
 //! What the device has lost, by its own count, for the ledger.
 
-use std::sync::Arc;
+use dpdk_sys as dpdk;
 
+use super::control::Control;
 use super::device::Device;
 use crate::ledger::{Cause, Tally};
 
-/// The device's counters, and how far they are in the ledger. They are of the port as a whole, so
-/// one receive queue brings them in.
+/// Drivers that have taken a frame already when they find no buffer for it, so that it is lost. To
+/// all others `rx_nombuf` counts attempts, as its name says, of which none loses a frame: that
+/// waits in the ring, and where the ring is full by then the device counts it as missed.
+const LOSE_WITHOUT_MBUF: &[&str] = &["net_pcap", "net_tap"];
+
+/// How far the device's counters are in the ledger. They are of the port as a whole, so one receive
+/// queue brings them in. Of a device's further counters (`Device::statistics`) those of losses are
+/// parts of these, so nothing is taken from there.
 pub(super) struct Counters {
-    device: Arc<Device>,
+    loses_without_mbuf: bool,
     seen: [u64; 3],
 }
 
 impl Counters {
     /// What has been counted until now is not of this run.
-    pub(super) fn new(device: Arc<Device>) -> Self {
+    pub(super) fn new(device: &Device) -> Self {
         let mut counters = Self {
-            device,
+            loses_without_mbuf: LOSE_WITHOUT_MBUF.contains(&device.driver()),
             seen: [0; 3],
         };
-        counters.seen = counters.read().map_or([0; 3], |now| now.map(|(_, n)| n));
+        if let Some(stats) = device.control().counters() {
+            counters.seen = counters.losses(&stats).map(|(_, lost)| lost);
+        }
         counters
     }
 
     /// Frames that came from the wire and went no further (struct rte_eth_stats).
-    fn read(&self) -> Option<[(Cause, u64); 3]> {
-        let stats = self.device.counters()?;
-        Some([
+    fn losses(&self, stats: &dpdk::rte_eth_stats) -> [(Cause, u64); 3] {
+        let without_mbuf = if self.loses_without_mbuf {
+            stats.rx_nombuf
+        } else {
+            0
+        };
+        [
             (Cause::RingFull, stats.imissed),
             (Cause::DeviceError, stats.ierrors),
-            (Cause::NoMbuf, stats.rx_nombuf),
-        ])
+            (Cause::NoMbuf, without_mbuf),
+        ]
     }
 
     /// Brings what has been counted since the last time into the ledger.
-    pub(super) fn sync(&mut self, tally: &mut Tally) {
-        let Some(now) = self.read() else { return };
-        for ((cause, now), seen) in now.into_iter().zip(&mut self.seen) {
+    pub(super) fn sync(&mut self, control: &Control<'_>, tally: &mut Tally) {
+        let Some(stats) = control.counters() else {
+            return;
+        };
+        for ((cause, now), seen) in self.losses(&stats).into_iter().zip(&mut self.seen) {
             // A driver may set its counters back.
             let lost = now.saturating_sub(*seen);
             *seen = now;

@@ -1,13 +1,13 @@
 //! An ethdev: found, set up, asked, closed.
 
-use std::borrow::Cow;
 use std::ffi::{CStr, CString};
 use std::ptr;
+use std::sync::{Mutex, PoisonError, TryLockError};
 
 use dpdk_sys as dpdk;
 
+use super::control::{Control, Seen};
 use super::eal::{Eal, lock, text_of};
-use crate::driver::{Link, Megabits, Statistics};
 use crate::net::MacAddr;
 
 /// A device of DPDK that is ours alone. Closed, and removed from DPDK, when dropped: not under the
@@ -15,6 +15,7 @@ use crate::net::MacAddr;
 pub(super) struct Device {
     id: u16,
     info: dpdk::rte_eth_dev_info,
+    seen: Mutex<Seen>,
 }
 
 // SAFETY: what `info` points to is static or lives as long as the device does, and is only read.
@@ -89,7 +90,8 @@ impl Device {
                 done("rte_eth_dev_info_get", unsafe {
                     dpdk::rte_eth_dev_info_get(id, &raw mut info)
                 })?;
-                return Ok(Self { id, info });
+                let seen = Mutex::default();
+                return Ok(Self { id, info, seen });
             }
         }
     }
@@ -229,53 +231,22 @@ impl Device {
         })
     }
 
-    /// The link now.
-    pub(super) fn link(&self) -> Link {
-        let mut link = dpdk::rte_eth_link::default();
-        // SAFETY: a device of ours.
-        let up = unsafe { dpdk::rte_eth_link_get_nowait(self.id, &raw mut link) } == 0
-            && link.link_status() != 0;
-        let speed = Some(link.link_speed)
-            .filter(|&speed| up && speed != 0 && speed != dpdk::RTE_ETH_SPEED_NUM_UNKNOWN);
-        Link {
-            up,
-            speed: speed.map(Megabits),
-            changes: 0,
-        }
+    /// The right to ask it; waits for another thread that has it.
+    pub(super) fn control(&self) -> Control<'_> {
+        Control::new(
+            self,
+            self.seen.lock().unwrap_or_else(PoisonError::into_inner),
+        )
     }
 
-    /// What the device's clock shows, if it can be read.
-    pub(super) fn clock(&self) -> Option<u64> {
-        let mut ticks = 0;
-        // SAFETY: a device of ours.
-        (unsafe { dpdk::rte_eth_read_clock(self.id, &raw mut ticks) } == 0).then_some(ticks)
-    }
-
-    /// The counters that all devices have.
-    pub(super) fn counters(&self) -> Option<dpdk::rte_eth_stats> {
-        let mut stats = dpdk::rte_eth_stats::default();
-        // SAFETY: a device of ours.
-        (unsafe { dpdk::rte_eth_stats_get(self.id, &raw mut stats) } == 0).then_some(stats)
-    }
-
-    /// All counters, by DPDK's names.
-    pub(super) fn statistics(&self) -> Statistics {
-        // SAFETY: a device of ours; DPDK writes as many entries as there is room for.
-        unsafe {
-            let n = dpdk::rte_eth_xstats_get_names(self.id, ptr::null_mut(), 0).max(0);
-            let mut names = vec![dpdk::rte_eth_xstat_name::default(); n as usize];
-            let mut values = vec![dpdk::rte_eth_xstat::default(); n as usize];
-            let named = dpdk::rte_eth_xstats_get_names(self.id, names.as_mut_ptr(), n as u32);
-            let counted = dpdk::rte_eth_xstats_get(self.id, values.as_mut_ptr(), n as u32);
-            names.truncate(named.clamp(0, n) as usize);
-            values.truncate(counted.clamp(0, n) as usize);
-            let row = |value: dpdk::rte_eth_xstat| {
-                let name: [u8; 64] = names.get(value.id as usize)?.name.map(|c| c as u8);
-                let name = CStr::from_bytes_until_nul(&name).ok()?.to_str().ok()?;
-                Some((Cow::Owned(name.to_owned()), value.value))
-            };
-            values.into_iter().filter_map(row).collect()
-        }
+    /// The same for a poll loop, which never waits: `None` while another thread has it.
+    pub(super) fn try_control(&self) -> Option<Control<'_>> {
+        let seen = match self.seen.try_lock() {
+            Err(TryLockError::WouldBlock) => return None,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Ok(seen) => seen,
+        };
+        Some(Control::new(self, seen))
     }
 }
 

@@ -21,6 +21,9 @@ use crate::spec::PortSpec;
 /// Header of Ethernet, in front of what the MTU counts.
 const ETHERNET: usize = 14;
 
+/// Two VLAN tags, which it does not count either.
+const TAGS: usize = 8;
+
 /// Drivers that enter the kernel for each burst.
 const KERNEL_BACKED: &[&str] = &["net_af_packet", "net_af_xdp", "net_pcap", "net_tap"];
 
@@ -59,7 +62,7 @@ fn capabilities(device: &Device, options: &Options) -> Capabilities {
         max_tx_queues: info.max_tx_queues,
         mac: device.mac(),
         max_frame: usize::from(options.mtu.unwrap_or(device.mtu())) + ETHERNET,
-        wire_time: options.timestamps,
+        wire_time: options.hardware_stamps,
         recorded: false,
         kernel_backed: KERNEL_BACKED.contains(&device.driver()),
     }
@@ -95,6 +98,31 @@ impl Dpdk {
         }
     }
 
+    /// The offload by which a frame may take several buffers, if one buffer is too short for the
+    /// longest frame; refused where the device has none, and would drop it or worse.
+    fn scatter(&self, device: &Device, pool: &Mempool, mtu: u16) -> Result<u64, PortError> {
+        let longest = usize::from(mtu) + ETHERNET + TAGS;
+        let headroom = dpdk::RTE_PKTMBUF_HEADROOM as usize;
+        let room = pool.stride().saturating_sub(headroom);
+        let scatter = dpdk::DPDK_RX_OFFLOAD_SCATTER;
+        if longest <= room {
+            Ok(0)
+        } else if device.info().rx_offload_capa & scatter != 0 {
+            Ok(scatter)
+        } else {
+            Err(self.unsupported(
+                &format!("an MTU of {mtu} with buffers that hold a frame of {room} B"),
+                format!(
+                    "no frames in several buffers (its driver is {}): give mtu={} or less, or a \
+                     pool with a data_room of {}",
+                    device.driver(),
+                    room.saturating_sub(ETHERNET + TAGS),
+                    pool.data_room() + longest - room
+                ),
+            ))
+        }
+    }
+
     /// Sets up everything but steering and stamps, and starts the device.
     fn set_up(
         &self,
@@ -113,16 +141,8 @@ impl Dpdk {
             })?;
         }
         let info = device.info();
-        let longest = usize::from(device.mtu()) + ETHERNET + 8;
-        let room = config
-            .pool
-            .stride()
-            .saturating_sub(dpdk::RTE_PKTMBUF_HEADROOM as usize);
-        let mut rx_offloads = 0;
-        if longest > room {
-            rx_offloads |= dpdk::DPDK_RX_OFFLOAD_SCATTER & info.rx_offload_capa;
-        }
-        if self.options.timestamps {
+        let mut rx_offloads = self.scatter(device, &config.pool, device.mtu())?;
+        if self.options.hardware_stamps {
             rx_offloads |= dpdk::DPDK_RX_OFFLOAD_TIMESTAMP;
         }
         let setup = Setup {
@@ -165,7 +185,7 @@ impl Dpdk {
         // From here on both are given up together, by `stop`.
         self.twins = Some(twins.clone());
         self.set_up(&eal, &device, &twins, config)?;
-        steer::install(&device, &self.options.rules)
+        steer::install(&device, &self.options.steer)
             .map_err(|why| self.unsupported("steering", why))?;
         self.queues(&device, &twins, config)
     }
@@ -178,7 +198,7 @@ impl Dpdk {
     ) -> Result<Queues, PortError> {
         let stamps = self
             .options
-            .timestamps
+            .hardware_stamps
             .then(|| Stamps::new(device))
             .transpose();
         let stamps = stamps.map_err(|what| self.refused(what))?;
@@ -212,24 +232,19 @@ impl Driver for Dpdk {
             return Ok(());
         };
         let offered = device.info().rx_offload_capa;
-        if self.options.timestamps && offered & dpdk::DPDK_RX_OFFLOAD_TIMESTAMP == 0 {
+        if self.options.hardware_stamps && offered & dpdk::DPDK_RX_OFFLOAD_TIMESTAMP == 0 {
             let offered = format!("none: its driver {} does not stamp frames", device.driver());
             return Err(self.unsupported("timestamps", offered));
         }
-        match self
-            .options
-            .rules
-            .iter()
-            .find(|rule| rule.queue >= config.rx_queues)
-        {
-            None => Ok(()),
-            Some(rule) => Err(self.unsupported(
-                &format!("steering to queue {}", rule.queue),
-                format!(
-                    "the {} receive queues that it is set up with",
-                    config.rx_queues
-                ),
+        let mtu = self.options.mtu.unwrap_or_else(|| device.mtu());
+        self.scatter(device, &config.pool, mtu)?;
+        let steered = self.options.steer.iter().map(|rule| rule.queue);
+        match steered.max() {
+            Some(queue) if queue >= config.rx_queues => Err(self.unsupported(
+                &format!("steering to queue {queue}"),
+                format!("queues 0 to {}", config.rx_queues.saturating_sub(1)),
             )),
+            _ => Ok(()),
         }
     }
 
@@ -256,13 +271,15 @@ impl Driver for Dpdk {
             speed: None,
             changes: 0,
         };
-        self.device.as_ref().map_or(down, |device| device.link())
+        self.device
+            .as_ref()
+            .map_or(down, |device| device.control().link())
     }
 
     fn statistics(&self) -> Statistics {
         self.device
             .as_ref()
-            .map(|device| device.statistics())
+            .map(|device| device.control().statistics())
             .unwrap_or_default()
     }
 }

@@ -14,7 +14,9 @@
 //! `eal=--no-huge+-m+256+--no-pci`. Ports that are opened later give the same or none.
 //!
 //! EAL has no core and no thread of work of its own: poll loops are ours, and run where they were
-//! put. The thread that opened the port keeps its CPUs. EAL's log goes to stderr, errors only.
+//! put. The thread that opened the port keeps its CPUs. EAL's log goes to stderr, errors only. Some of
+//! its drivers set variables of the environment as it starts, so the first port is to be opened before
+//! other threads read them, or start programs.
 //!
 //! # Copies
 //!
@@ -24,6 +26,8 @@
 //! memory of the device's own (such as from a device that was given another port's frames).
 
 mod arguments;
+#[cfg(feature = "dpdk")]
+mod control;
 #[cfg(feature = "dpdk")]
 mod counters;
 #[cfg(feature = "dpdk")]
@@ -49,6 +53,7 @@ mod twins;
 mod tx;
 
 use self::options::Options;
+use crate::driver::steer::STEER;
 use crate::driver::{Description, Feature, SpecOption, Support, Target, filter};
 #[cfg(not(feature = "dpdk"))]
 use crate::{driver::Driver, port::PortError, spec::PortSpec};
@@ -75,17 +80,12 @@ pub(crate) const DESCRIPTION: Description = Description {
             default: "the device's",
             text: "longest packet that a frame carries",
         },
-        SpecOption {
-            key: "steer",
-            values: "PORT>QUEUE+...",
-            default: "none",
-            text: "UDP destination ports to receive queues, by rules in the device",
-        },
+        STEER,
         SpecOption {
             key: "timestamps",
-            values: "on|off",
-            default: "off",
-            text: "the device stamps received frames",
+            values: "none|hardware",
+            default: "none",
+            text: "who stamps frames; `hardware` is the clock of the device",
         },
         filter::PROMISC,
         filter::MULTICAST,
@@ -96,12 +96,18 @@ pub(crate) const DESCRIPTION: Description = Description {
         (Feature::MultiQueue, Support::Yes),
         (
             Feature::Steering,
-            Support::Partly("by the device's rte_flow"),
+            Support::Partly("by the device, as far as it can: hash, and UDP ports by option"),
         ),
-        (Feature::Link, Support::Yes),
+        (
+            Feature::Link,
+            Support::Partly("changes that are seen when it is asked for"),
+        ),
         (Feature::Speed, Support::Yes),
         (Feature::Mtu, Support::Yes),
-        (Feature::Jumbo, Support::Yes),
+        (
+            Feature::Jumbo,
+            Support::Partly("where the device has scatter, and refused where not"),
+        ),
         (Feature::Promiscuous, Support::Yes),
         (Feature::Multicast, Support::Yes),
         (Feature::Statistics, Support::Yes),

@@ -2,6 +2,7 @@
 
 use super::arguments;
 use crate::driver::filter::Filter;
+use crate::driver::steer::Steer;
 use crate::spec::{PortSpec, SpecError};
 
 /// What a spec asks for.
@@ -11,8 +12,9 @@ pub(super) struct Options {
     /// Arguments of EAL.
     pub(super) eal: Option<Vec<String>>,
     pub(super) mtu: Option<u16>,
-    pub(super) rules: Vec<Rule>,
-    pub(super) timestamps: bool,
+    pub(super) steer: Vec<Steer>,
+    /// Received frames carry stamps of the device.
+    pub(super) hardware_stamps: bool,
     pub(super) filter: Filter,
 }
 
@@ -34,8 +36,8 @@ impl Options {
             devargs: target.replace(';', ","),
             eal: eal.transpose()?,
             mtu,
-            rules: rules(spec)?,
-            timestamps: spec.switch("timestamps", false)?,
+            steer: Steer::from_spec(spec)?,
+            hardware_stamps: spec.choice("timestamps", [("none", false), ("hardware", true)])?,
             filter: Filter::from_spec(spec)?,
         })
     }
@@ -53,31 +55,6 @@ impl Options {
         let domain = parts.next().is_none_or(is_hex) && parts.next().is_none();
         (slot.is_some() && bus.is_some() && domain).then_some(&*self.devargs)
     }
-}
-
-/// UDP destination port, and the receive queue that its datagrams come to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rule {
-    pub(super) port: u16,
-    pub(super) queue: u16,
-}
-
-/// Reads `PORT>QUEUE+PORT>QUEUE...`.
-fn rules(spec: &PortSpec) -> Result<Vec<Rule>, SpecError> {
-    let Some(text) = spec.option("steer") else {
-        return Ok(Vec::new());
-    };
-    let rule = |text: &str| {
-        let (port, queue) = text.split_once('>')?;
-        Some(Rule {
-            port: port.parse().ok()?,
-            queue: queue.parse().ok()?,
-        })
-    };
-    text.split('+')
-        .map(rule)
-        .collect::<Option<_>>()
-        .ok_or_else(|| spec.bad_value("steer", text, "UDP ports and queues, as in 6006>0+6007>1"))
 }
 
 #[cfg(test)]
@@ -130,7 +107,8 @@ mod tests {
             ),
             ("dpdk:net_null0,eal=--help", "no option `--help`"),
             ("dpdk:net_null0,eal=64", "follows no option"),
-            ("dpdk:net_null0,steer=x", "6006>0"),
+            ("dpdk:net_null0,steer=x", "5000:0"),
+            ("dpdk:net_null0,timestamps=on", "none or hardware"),
         ] {
             let error = read(spec).err().unwrap();
             assert!(error.contains(expected), "{spec}: {error}");
@@ -140,18 +118,5 @@ mod tests {
             options.eal.unwrap(),
             ["--no-huge", "-m", "64", "-a", "0:1.0,x=1"]
         );
-    }
-
-    #[test]
-    fn rules_are_read() {
-        let read = |value: &str| {
-            let spec: PortSpec = format!("dpdk:net_tap0,steer={value}").parse().unwrap();
-            rules(&spec).map_err(|error| error.to_string())
-        };
-        let expected = [(6006, 0), (6007, 1)].map(|(port, queue)| Rule { port, queue });
-        assert_eq!(read("6006>0+6007>1").unwrap(), expected);
-        for bad in ["", "6006", "6006>", "70000>1", "6006>1+"] {
-            assert!(read(bad).unwrap_err().contains("6006>0+6007>1"), "{bad}");
-        }
     }
 }

@@ -13,7 +13,7 @@ use super::operations::during;
 use super::stamps::Stamps;
 use super::twins::{BURST, Owner, Twins};
 use crate::clock::{Clock, TscClock};
-use crate::driver::{Origin, RxDriver};
+use crate::driver::{Link, Origin, RxDriver};
 use crate::ledger::{Cause, Tally};
 use crate::port::RxState;
 
@@ -63,6 +63,7 @@ impl Rx {
         stamps: Option<Stamps>,
     ) -> Self {
         let clock = TscClock::get();
+        let state = state_of(device.control().link());
         Self {
             queue,
             stash: Stash {
@@ -74,13 +75,13 @@ impl Rx {
             clock,
             stamps,
             scratch: vec![0; LONGEST].into(),
-            counters: (queue == 0).then(|| Counters::new(device.clone())),
+            counters: (queue == 0).then(|| Counters::new(&device)),
             left: if device.driver() == "net_null" {
                 0
             } else {
                 ring
             },
-            state: state_of(&device),
+            state,
             device,
             twins,
         }
@@ -244,8 +245,8 @@ fn abort(frame: *mut dpdk::rte_mbuf, tally: &mut Tally) {
     tally.count_dropped(Cause::Aborted, 1);
 }
 
-fn state_of(device: &Device) -> RxState {
-    if device.link().up {
+fn state_of(link: Link) -> RxState {
+    if link.up {
         RxState::Live
     } else {
         RxState::Down
@@ -313,9 +314,16 @@ impl RxDriver for Rx {
     }
 
     fn sync_counters(&mut self, tally: &mut Tally) {
-        self.state = state_of(&self.device);
+        // Where another thread asks the device, the next time is as good.
+        let Some(mut control) = self.device.try_control() else {
+            return;
+        };
+        self.state = state_of(control.link());
+        if let Some(stamps) = &mut self.stamps {
+            stamps.follow(&control);
+        }
         if let Some(counters) = &mut self.counters {
-            counters.sync(tally);
+            counters.sync(&control, tally);
         }
     }
 
@@ -336,7 +344,7 @@ impl RxDriver for Rx {
             left = if n == 0 { 0 } else { left.saturating_sub(n) };
         }
         if let Some(counters) = &mut self.counters {
-            counters.sync(tally);
+            counters.sync(&self.device.control(), tally);
         }
     }
 }

@@ -1,16 +1,21 @@
 //! Receive stamps of the device.
 
 use std::ffi::c_int;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dpdk_sys as dpdk;
 use pollux_mempool::time::WireTime;
 
+use super::control::Control;
 use super::device::Device;
 use super::eal::text_of;
 
-/// How long the device's clock is watched to learn how fast it runs.
+/// How long the device's clock is watched before the first stamp, to learn how fast it runs.
 const WATCHED: Duration = Duration::from_millis(50);
+
+/// How long it is followed by what is known of it: as clocks drift (some 1e-6 from minute to
+/// minute), and as the clocks can be read to some 1e-6 s.
+const FOLLOWED: Duration = Duration::from_secs(1);
 
 /// Where DPDK puts the stamp of a frame (rte_mbuf_dyn.h), and what it means.
 #[derive(Clone, Copy, Debug)]
@@ -26,12 +31,66 @@ enum Scale {
     /// The stamps are nanoseconds since 1970: those of the kernel, and of devices whose clock
     /// cannot be read.
     Unix,
-    /// A clock of the device's own, which stood at `ticks` when it was `ns` since 1970.
-    Own {
-        ticks: u64,
-        ns: u64,
-        ns_per_tick: f64,
-    },
+    /// Those of a clock of the device's own.
+    Own(Fit),
+}
+
+/// All clocks at one moment.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    /// The device's.
+    ticks: u64,
+    /// Since 1970, by the system's clock, which may be set.
+    ns: u64,
+    /// By the one that goes as fast and is never set.
+    at: Instant,
+}
+
+impl Reading {
+    /// The tightest of some, so that a preemption between the clocks does not spoil it.
+    fn take(control: &Control<'_>) -> Option<Self> {
+        let reading = |_| {
+            let at = Instant::now();
+            let reading = Self {
+                ticks: control.clock()?,
+                ns: WireTime::now().0,
+                at,
+            };
+            Some((at.elapsed(), reading))
+        };
+        let readings = (0..4).filter_map(reading);
+        readings
+            .min_by_key(|(took, _)| *took)
+            .map(|(_, reading)| reading)
+    }
+}
+
+/// The device's clock against the system's.
+#[derive(Clone, Copy, Debug)]
+struct Fit {
+    last: Reading,
+    ns_per_tick: f64,
+}
+
+impl Fit {
+    /// Goes on from a later reading, with the pace since the last one. Where the device's clock has
+    /// been set back or stood still meanwhile, the pace stays.
+    fn go_on(&mut self, now: Reading) {
+        let ticks = now.ticks.wrapping_sub(self.last.ticks) as i64;
+        let ns = now.at.saturating_duration_since(self.last.at).as_nanos();
+        if ticks > 0 && ns > 0 {
+            self.ns_per_tick = ns as f64 / ticks as f64;
+        }
+        self.last = now;
+    }
+
+    /// A stamp as time since 1970, before or after the last reading.
+    #[inline]
+    fn unix(&self, stamp: u64) -> u64 {
+        let ticks = stamp.wrapping_sub(self.last.ticks) as i64;
+        let ns = (ticks as f64 * self.ns_per_tick) as i64;
+        self.last.ns.saturating_add_signed(ns)
+    }
 }
 
 impl Stamps {
@@ -45,25 +104,30 @@ impl Stamps {
         if result != 0 || offset > size_of::<dpdk::rte_mbuf>() - size_of::<u64>() {
             return Err(format!("no place for stamps: {}", text_of(result)));
         }
-        let scale = match (device.clock(), WireTime::now().0) {
-            (None, _) => Scale::Unix,
-            (Some(before), ns_before) => {
-                std::thread::sleep(WATCHED);
-                let (ticks, ns) = (device.clock().unwrap_or(before), WireTime::now().0);
-                let passed = ticks.wrapping_sub(before).max(1);
-                let ns_per_tick = (ns - ns_before) as f64 / passed as f64;
-                Scale::Own {
-                    ticks,
-                    ns,
-                    ns_per_tick,
-                }
-            }
-        };
+        let control = device.control();
+        let mut scale = Scale::Unix;
+        if let Some(last) = Reading::take(&control) {
+            std::thread::sleep(WATCHED);
+            let ns_per_tick = 1.0;
+            let mut fit = Fit { last, ns_per_tick };
+            fit.go_on(Reading::take(&control).unwrap_or(last));
+            scale = Scale::Own(fit);
+        }
         Ok(Self {
             offset,
             flag,
             scale,
         })
+    }
+
+    /// Follows the device's clock, which goes at a pace of its own.
+    pub(super) fn follow(&mut self, control: &Control<'_>) {
+        if let Scale::Own(fit) = &mut self.scale
+            && fit.last.at.elapsed() >= FOLLOWED
+            && let Some(now) = Reading::take(control)
+        {
+            fit.go_on(now);
+        }
     }
 
     /// The stamp of a frame, if the device has stamped it.
@@ -79,24 +143,10 @@ impl Stamps {
                 .cast::<u64>()
                 .read_unaligned()
         };
-        Some(WireTime(self.scale.unix(stamp)))
-    }
-}
-
-impl Scale {
-    fn unix(self, stamp: u64) -> u64 {
-        match self {
-            Self::Unix => stamp,
-            Self::Own {
-                ticks,
-                ns,
-                ns_per_tick,
-            } => {
-                // Before or after the clock was read.
-                let since = stamp.wrapping_sub(ticks) as i64;
-                ns.wrapping_add_signed((since as f64 * ns_per_tick) as i64)
-            }
-        }
+        Some(WireTime(match &self.scale {
+            Scale::Unix => stamp,
+            Scale::Own(fit) => fit.unix(stamp),
+        }))
     }
 }
 
@@ -105,15 +155,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_of_the_device_is_set_against_the_systems() {
-        let scale = Scale::Own {
-            ticks: 1000,
-            ns: 5_000_000,
+    fn a_clock_of_the_device_is_followed() {
+        let start = Instant::now();
+        let reading = |ticks, ns, ms| Reading {
+            ticks,
+            ns,
+            at: start + Duration::from_millis(ms),
+        };
+        let mut fit = Fit {
+            last: reading(1000, 5_000_000, 0),
             ns_per_tick: 2.5,
         };
-        assert_eq!(scale.unix(1000), 5_000_000);
-        assert_eq!(scale.unix(1400), 5_001_000);
-        assert_eq!(scale.unix(600), 4_999_000);
-        assert_eq!(Scale::Unix.unix(7), 7);
+        assert_eq!(fit.unix(1000), 5_000_000);
+        assert_eq!(fit.unix(1400), 5_001_000);
+        assert_eq!(fit.unix(600), 4_999_000);
+
+        // It has gone faster, and the system's clock was set.
+        fit.go_on(reading(501_000, 77_000_000, 1));
+        assert_eq!(fit.unix(501_500), 77_001_000);
+        // The system's clock was set back, the device's ran on: the pace is not touched.
+        fit.go_on(reading(1_001_000, 4_000, 2));
+        assert_eq!(fit.unix(1_001_000), 4_000);
+        assert_eq!(fit.unix(1_002_000), 6_000);
+        // Times before 1970 there are none.
+        assert_eq!(fit.unix(0), 0);
+        // The device's clock was set back, or stands.
+        fit.go_on(reading(50, 1_000_000, 3));
+        fit.go_on(reading(50, 2_000_000, 4));
+        assert_eq!(fit.unix(60), 2_000_020);
+        // One that has run over.
+        fit.go_on(reading(u64::MAX - 499, 3_000_000, 5));
+        fit.go_on(reading(500, 4_000_000, 6));
+        assert_eq!(fit.unix(1500), 5_000_000);
     }
 }

@@ -1,0 +1,83 @@
+//! What is asked of a device while its queues are polled.
+
+use std::borrow::Cow;
+use std::ffi::CStr;
+use std::ptr;
+use std::sync::MutexGuard;
+
+use dpdk_sys as dpdk;
+
+use super::device::Device;
+use crate::driver::{Link, Megabits, Statistics};
+
+/// What was seen of a device's link.
+#[derive(Default)]
+pub(super) struct Seen {
+    up: Option<bool>,
+    changes: u64,
+}
+
+/// The right to ask the device. One thread at a time has it: two calls for one device at once may
+/// lose counts in drivers whose registers are cleared when they are read.
+pub(super) struct Control<'a> {
+    id: u16,
+    seen: MutexGuard<'a, Seen>,
+}
+
+impl<'a> Control<'a> {
+    pub(super) fn new(device: &Device, seen: MutexGuard<'a, Seen>) -> Self {
+        let id = device.id();
+        Self { id, seen }
+    }
+
+    /// The link now. A change is counted when it is seen, by whoever looks first.
+    pub(super) fn link(&mut self) -> Link {
+        let mut link = dpdk::rte_eth_link::default();
+        // SAFETY: a device of ours.
+        let up = unsafe { dpdk::rte_eth_link_get_nowait(self.id, &raw mut link) } == 0
+            && link.link_status() != 0;
+        let before = self.seen.up.replace(up);
+        self.seen.changes += u64::from(before.is_some_and(|before| before != up));
+        let speed = Some(link.link_speed)
+            .filter(|&speed| up && speed != 0 && speed != dpdk::RTE_ETH_SPEED_NUM_UNKNOWN);
+        Link {
+            up,
+            speed: speed.map(Megabits),
+            changes: self.seen.changes,
+        }
+    }
+
+    /// What the device's clock shows, if it can be read.
+    pub(super) fn clock(&self) -> Option<u64> {
+        let mut ticks = 0;
+        // SAFETY: a device of ours.
+        (unsafe { dpdk::rte_eth_read_clock(self.id, &raw mut ticks) } == 0).then_some(ticks)
+    }
+
+    /// The counters that all devices have.
+    pub(super) fn counters(&self) -> Option<dpdk::rte_eth_stats> {
+        let mut stats = dpdk::rte_eth_stats::default();
+        // SAFETY: a device of ours.
+        (unsafe { dpdk::rte_eth_stats_get(self.id, &raw mut stats) } == 0).then_some(stats)
+    }
+
+    /// All counters, by DPDK's names.
+    pub(super) fn statistics(&self) -> Statistics {
+        // SAFETY: a device of ours; DPDK writes as many entries as there is room for.
+        unsafe {
+            let n = dpdk::rte_eth_xstats_get_names(self.id, ptr::null_mut(), 0).max(0);
+            let mut names = vec![dpdk::rte_eth_xstat_name::default(); n as usize];
+            let mut values = vec![dpdk::rte_eth_xstat::default(); n as usize];
+            let named = dpdk::rte_eth_xstats_get_names(self.id, names.as_mut_ptr(), n as u32);
+            let counted = dpdk::rte_eth_xstats_get(self.id, values.as_mut_ptr(), n as u32);
+            names.truncate(named.clamp(0, n) as usize);
+            values.truncate(counted.clamp(0, n) as usize);
+            let row = |value: dpdk::rte_eth_xstat| {
+                let name: [u8; 64] = names.get(value.id as usize)?.name.map(|c| c as u8);
+                let name = CStr::from_bytes_until_nul(&name).ok()?.to_str().ok()?;
+                Some((Cow::Owned(name.to_owned()), value.value))
+            };
+            values.into_iter().filter_map(row).collect()
+        }
+    }
+}
