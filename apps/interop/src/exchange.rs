@@ -19,41 +19,46 @@ const BURST: usize = 32;
 const GIVE_UP: Duration = Duration::from_millis(100);
 
 /// What is to be done.
-pub(crate) struct Job {
+pub struct Job {
     /// Frames to send; 0 to receive only.
-    pub(crate) send: u64,
+    pub send: u64,
     /// Frames to receive; 0 to send only.
-    pub(crate) receive: u64,
+    pub receive: u64,
     /// Most frames sent that have not come back, where they are to.
-    pub(crate) window: u64,
+    pub window: u64,
     /// Give up when nothing has moved for so long.
-    pub(crate) patience: Duration,
+    pub patience: Duration,
     /// End after this time, if not before.
-    pub(crate) limit: Option<Duration>,
+    pub limit: Option<Duration>,
     /// Frames may be lost (the peer is killed, say): go on with new ones.
-    pub(crate) tolerate_loss: bool,
+    pub tolerate_loss: bool,
     /// Wait so long between bursts.
-    pub(crate) pause: Duration,
+    pub pause: Duration,
 }
 
 /// What became of the frames.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Outcome {
-    pub(crate) sent: u64,
-    pub(crate) received: u64,
+pub struct Outcome {
+    /// Taken by the ports.
+    pub sent: u64,
+    /// Received, right in every byte.
+    pub received: u64,
     /// Sent, to come back, and not come back.
-    pub(crate) missing: u64,
-    pub(crate) corrupt: u64,
-    pub(crate) duplicate: u64,
+    pub missing: u64,
+    /// Ours, but wrong.
+    pub corrupt: u64,
+    /// Received once more.
+    pub duplicate: u64,
     /// Frames that are none of ours.
-    pub(crate) foreign: u64,
+    pub foreign: u64,
     /// Milliseconds of the longest time in which nothing came.
-    pub(crate) longest_silence_ms: u64,
+    pub longest_silence_ms: u64,
     /// Frames received after that silence.
-    pub(crate) received_after_silence: u64,
+    pub received_after_silence: u64,
 }
 
-pub(crate) struct Exchange<'a> {
+/// Sends and receives.
+pub struct Exchange<'a> {
     rx: &'a mut [RxQueue],
     tx: &'a mut [TxQueue],
     cache: PoolCache,
@@ -67,7 +72,11 @@ pub(crate) struct Exchange<'a> {
 }
 
 impl<'a> Exchange<'a> {
-    pub(crate) fn new(
+    /// An exchange through these queues; what is received is counted in the ledger.
+    ///
+    /// # Errors
+    /// No memory for a cache of the pool's buffers.
+    pub fn new(
         pool: &Mempool,
         rx: &'a mut [RxQueue],
         tx: &'a mut [TxQueue],
@@ -88,12 +97,10 @@ impl<'a> Exchange<'a> {
     }
 
     /// Runs the job to its end, its deadline, or the stop.
-    pub(crate) fn run(
-        mut self,
-        job: &Job,
-        frames: &mut Frames,
-        stop: &StopFlag,
-    ) -> Result<Outcome> {
+    ///
+    /// # Errors
+    /// A job that is none.
+    pub fn run(mut self, job: &Job, frames: &mut Frames, stop: &StopFlag) -> Result<Outcome> {
         if job.receive == 0 && job.send == 0 {
             bail!("nothing to send and nothing to receive");
         }
@@ -124,11 +131,10 @@ impl<'a> Exchange<'a> {
                         next += 1;
                     }
                 }
-                if !burst.is_empty() {
-                    let n = self.tx[k].tx(&mut self.cache, burst) as u64;
-                    self.outcome.sent += n;
-                    moved |= n > 0;
-                }
+                // Also an empty one: what the kernel had no room for is tried again.
+                let n = self.tx[k].tx(&mut self.cache, burst) as u64;
+                self.outcome.sent += n;
+                moved |= n > 0;
             }
             moved |= self.receive(frames, both);
             if moved {

@@ -24,11 +24,11 @@ const STATIONS: usize = 12;
 const ICMP_PAYLOAD: usize = 42;
 
 /// Smallest and largest frame that can be asked for, with frame check sequence.
-pub(crate) const SIZES: std::ops::RangeInclusive<usize> = 64..=65_535;
+pub const SIZES: std::ops::RangeInclusive<usize> = 64..=65_535;
 
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// A UDP datagram
     Udp,
     /// An ICMP echo request
@@ -37,7 +37,7 @@ pub(crate) enum Kind {
 
 /// What the peer does to a frame before it comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Returned {
+pub enum Returned {
     /// Nothing: every byte is as it was sent
     Same,
     /// Stations, addresses and ports are swapped; every other byte is as it was sent
@@ -50,7 +50,7 @@ pub(crate) enum Returned {
 
 /// What a frame that came in is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// Frame number so-and-so, right in every byte that was to be checked.
     Right(u64),
     /// One of ours, but wrong.
@@ -60,7 +60,7 @@ pub(crate) enum Verdict {
 }
 
 /// Makes frames by number.
-pub(crate) struct Frames {
+pub struct Frames {
     there: Vec<UdpTemplate>,
     back: Vec<UdpTemplate>,
     ends: (UdpEndpoint, UdpEndpoint),
@@ -73,7 +73,11 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    pub(crate) fn new(
+    /// Frames between two ends, of these sizes in turn.
+    ///
+    /// # Errors
+    /// No size, or one outside of [`SIZES`].
+    pub fn new(
         ends: (UdpEndpoint, UdpEndpoint),
         kind: Kind,
         seed: u64,
@@ -112,7 +116,7 @@ impl Frames {
     }
 
     /// Frame number `number` as it is sent.
-    pub(crate) fn make(&mut self, number: u64) -> &[u8] {
+    pub fn make(&mut self, number: u64) -> &[u8] {
         let mut frame = std::mem::take(&mut self.expected);
         self.write(number, Direction::There, &mut frame);
         self.expected = frame;
@@ -120,7 +124,7 @@ impl Frames {
     }
 
     /// Judges a frame that came in.
-    pub(crate) fn judge(&mut self, mbuf: &Mbuf) -> Verdict {
+    pub fn judge(&mut self, mbuf: &Mbuf) -> Verdict {
         let mut received = std::mem::take(&mut self.received);
         received.resize(mbuf.total_len(), 0);
         mbuf.copy_to(0, &mut received);
@@ -249,7 +253,7 @@ fn is_echo_reply(frame: &[u8]) -> bool {
 }
 
 /// `MAC/IP:PORT`, one end of the traffic.
-pub(crate) fn endpoint(text: &str) -> Result<UdpEndpoint, String> {
+pub fn endpoint(text: &str) -> Result<UdpEndpoint, String> {
     let expected =
         || format!("`{text}` is not MAC/IP:PORT, as in 02:00:00:00:00:0a/10.77.0.2:9000");
     let (mac, socket) = text.split_once('/').ok_or_else(expected)?;
@@ -259,7 +263,8 @@ pub(crate) fn endpoint(text: &str) -> Result<UdpEndpoint, String> {
 }
 
 /// The ends that the tests use, unless told others.
-pub(crate) fn default_ends() -> (UdpEndpoint, UdpEndpoint) {
+#[must_use]
+pub fn default_ends() -> (UdpEndpoint, UdpEndpoint) {
     let end = |mac: u8, host: u8, port| UdpEndpoint {
         mac: MacAddr([2, 0, 0, 0, 0, mac]),
         socket: SocketAddrV4::new(Ipv4Addr::new(10, 77, 0, host), port),

@@ -1,14 +1,13 @@
 //! The Pollux side of `scripts/interop`: opens any port by its spec, sends frames whose every byte
 //! follows from a seed and a number, and checks each frame that comes back or in.
 
-mod exchange;
-mod frames;
-
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::{Parser, Subcommand};
+use pollux_interop::exchange::{Exchange, Job, Outcome};
+use pollux_interop::frames::{Frames, Kind, Returned, default_ends, endpoint};
 use pollux_pmd::lcore;
 use pollux_pmd::mempool::region::PageSize;
 use pollux_pmd::mempool::{Mempool, PoolConfig};
@@ -16,9 +15,6 @@ use pollux_pmd::net::UdpEndpoint;
 use pollux_pmd::{Balance, Ledger, PortConfig, Registry, StartedPort};
 use pollux_program::{Failure, exit, log_to_stderr, stop_on_signals};
 use serde::Serialize;
-
-use crate::exchange::{Exchange, Job, Outcome};
-use crate::frames::{Frames, Kind, Returned, default_ends, endpoint};
 
 /// One side of an exchange of seeded frames; prints a line of JSON, and ends with status 0 only if
 /// every frame came that was to come, right in every byte, and the ledger balances.

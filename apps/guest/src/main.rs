@@ -1,0 +1,94 @@
+//! The suite that `scripts/qemu-test` runs in a virtual machine: ports on devices of their own,
+//! wired back to back, or with the machine's kernel at the other end. The tests do not know which
+//! driver they drive.
+
+mod bench;
+mod control;
+mod machine;
+mod nic;
+mod rig;
+mod runner;
+mod suite;
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Parser, Subcommand};
+use pollux_pmd::PortError;
+use pollux_program::{exit, log_to_stderr};
+
+use crate::bench::Bench;
+use crate::machine::{MACHINES, Machine};
+
+/// Tests of ports inside a virtual machine; for scripts/qemu-test.
+#[derive(Parser)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Print each machine's tests: machine, test, what it shows
+    List,
+    /// Run tests, each in a process of its own, and report them to the host
+    Run {
+        machine: String,
+        /// Those of these names; none: all
+        tests: Vec<String>,
+    },
+    /// Run one test here
+    Test { machine: String, test: String },
+}
+
+fn machine(name: &str) -> anyhow::Result<&'static Machine> {
+    let mut machines = MACHINES.iter();
+    machines
+        .find(|machine| machine.name == name)
+        .with_context(|| format!("no machine `{name}`"))
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::List => {
+            for machine in MACHINES {
+                for test in machine.tests() {
+                    println!("{}\t{}\t{}", machine.name, test.name, test.shows);
+                }
+            }
+            Ok(())
+        }
+        Command::Run {
+            machine: name,
+            tests,
+        } => runner::run(machine(&name)?, &tests),
+        Command::Test {
+            machine: name,
+            test,
+        } => {
+            let machine = machine(&name)?;
+            let found = machine.tests().find(|known| known.name == test);
+            let test = found.with_context(|| format!("{name} has no test `{test}`"))?;
+            (test.run)(&Bench::set_up(machine)?).or_else(skip_without_driver)
+        }
+    }
+}
+
+/// Drivers that this build does not have are no failure.
+fn skip_without_driver(error: anyhow::Error) -> anyhow::Result<()> {
+    let unknown = match error.downcast_ref() {
+        Some(PortError::UnknownDriver { .. }) => true,
+        Some(PortError::Device { what, .. }) => what.starts_with("there is no driver for"),
+        _ => false,
+    };
+    if unknown {
+        println!("skipped: {error}");
+        return Ok(());
+    }
+    Err(error)
+}
+
+fn main() -> ExitCode {
+    log_to_stderr("warn");
+    exit(run(Cli::parse().command).map_err(Into::into))
+}
