@@ -10,7 +10,7 @@ use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{Iova, IovaMap, MemoryRegion};
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::{Bus, BusError, Device, DmaMapping, DmaMemory, Ids, Interrupts};
+use super::{Bus, BusError, Device, DmaMapping, DmaMemory, Ids, Interrupts, is_register};
 use crate::clock::Clock;
 
 /// What a device does when its registers are touched and when time passes.
@@ -332,8 +332,7 @@ impl<M> Clone for FakeBus<M> {
 
 impl<M: Model> FakeBus<M> {
     fn is_there(&self, at: usize, width: usize) -> bool {
-        let inside = at.is_multiple_of(width) && at < self.len && width <= self.len - at;
-        inside && !self.device.is_gone()
+        is_register(self.len, at, width) && !self.device.is_gone()
     }
 
     fn read(&self, at: usize, width: usize) -> u32 {

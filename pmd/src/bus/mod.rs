@@ -17,8 +17,10 @@ pub mod adversary;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fake;
+mod mapped;
 pub mod pci;
 pub mod registers;
+pub mod vfio;
 
 /// A window of a device's registers (a memory BAR). Clones are the same window.
 ///
@@ -28,7 +30,7 @@ pub mod registers;
 ///
 /// Order: a write is performed after all writes to memory and registers that stand before it in
 /// the program, so that a doorbell does not overtake the descriptors that it announces; a read is
-/// performed after the reads that stand before it.
+/// performed after the reads that stand before it, and before those that stand behind it.
 #[expect(clippy::len_without_is_empty, reason = "a window is never empty")]
 pub trait Bus: Clone + Send + Sync + 'static {
     /// Bytes in the window.
@@ -46,6 +48,12 @@ pub trait Bus: Clone + Send + Sync + 'static {
     fn write16(&self, at: usize, value: u16);
     /// Writes the 32-bit register at `at`.
     fn write32(&self, at: usize, value: u32);
+}
+
+/// Whether a window of `len` bytes has a register of `width` bytes at `at`.
+#[inline]
+fn is_register(len: usize, at: usize, width: usize) -> bool {
+    at.is_multiple_of(width) && at < len && width <= len - at
 }
 
 /// Something whose device reaches our memory, once it is told of it.
@@ -111,7 +119,8 @@ pub trait Device: DmaMemory + 'static {
     /// [`BusError::Interrupts`] where it has fewer.
     fn interrupts(&self, vectors: u16) -> Result<Interrupts, BusError>;
 
-    /// Resets the function (function level reset, or what stands in for it).
+    /// Resets the function (function level reset, or what stands in for it). It cannot master the
+    /// bus then.
     ///
     /// # Errors
     /// It has no reset, or the system refused it.
@@ -128,7 +137,8 @@ pub trait Device: DmaMemory + 'static {
         Err(BusError::Device { device, what })
     }
 
-    /// Whether it has been unplugged, or its owner wants it back.
+    /// Whether it has been unplugged, or its owner wants it back. May enter the kernel: for
+    /// housekeeping.
     fn is_gone(&self) -> bool;
 
     /// NUMA node that it is attached to, where that is known.

@@ -9,8 +9,7 @@ mod interface;
 pub mod loopback;
 pub mod null;
 pub mod pcap;
-#[expect(dead_code, reason = "the way to a device comes with bus::vfio")]
-mod pci;
+pub mod pci;
 pub mod tap;
 pub mod vhost_user;
 mod virtio;
@@ -34,5 +33,6 @@ pub(crate) fn register(registry: &mut Registry) {
     registry.register(tap::DESCRIPTION, tap::open);
     registry.register(af_xdp::DESCRIPTION, af_xdp::open);
     registry.register(vhost_user::DESCRIPTION, vhost_user::open);
+    registry.register(pci::DESCRIPTION, pci::open);
     registry.register(dpdk::DESCRIPTION, dpdk::open);
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::bus::pci::Address;
+use crate::bus::vfio::{VfioDevice, VfioOptions};
 use crate::bus::{BusError, Device, Ids};
 use crate::driver::{Description, Driver, SpecOption, Target};
 use crate::port::PortError;
@@ -101,26 +102,29 @@ fn address(spec: &PortSpec) -> Result<Address, SpecError> {
 
 fn check(spec: &PortSpec) -> Result<(), SpecError> {
     address(spec)?;
-    spec.switch("noiommu", false)?;
+    options(spec)?;
     spec.switch("promisc", false)?;
     // The longest packet that any of the drivers carries; each has a limit of its own.
-    spec.number("mtu", 68..=65535)?;
-    match spec.option("vf_token") {
-        Some(token) if !is_uuid(token) => {
-            let expected = "a UUID, as uuidgen makes it";
-            Err(spec.bad_value("vf_token", token, expected))
-        }
-        _ => Ok(()),
-    }
+    spec.number("mtu", 68..=65535).map(drop)
 }
 
-/// 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12 (RFC 9562 section 4).
-fn is_uuid(text: &str) -> bool {
-    let groups = text.split('-');
-    groups.clone().map(str::len).eq([8, 4, 4, 4, 12])
-        && groups
-            .into_iter()
-            .all(|group| group.bytes().all(|byte| byte.is_ascii_hexdigit()))
+fn options(spec: &PortSpec) -> Result<VfioOptions, SpecError> {
+    let token = |text: &str| {
+        text.parse().map_err(|_| {
+            let expected = "a UUID, as uuidgen makes it";
+            spec.bad_value("vf_token", text, expected)
+        })
+    };
+    Ok(VfioOptions {
+        no_iommu: spec.switch("noiommu", false)?,
+        vf_token: spec.option("vf_token").map(token).transpose()?,
+    })
+}
+
+pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
+    let device = VfioDevice::open(address(spec)?, &options(spec)?);
+    let device = device.map_err(bus_error(&spec.to_string()))?;
+    hand_over(Arc::new(device), spec)
 }
 
 /// The error of a port whose device could not be had, or failed.

@@ -1,0 +1,167 @@
+//! A window of registers that is mapped into the process.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use super::{Bus, is_register};
+
+/// A memory BAR of a device, mapped uncached. Unmapped when the last clone is dropped.
+#[derive(Clone)]
+pub struct MappedBar(Arc<Window>);
+
+struct Window {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the mapping belongs to no thread, and stays where it is until it is dropped.
+unsafe impl Send for Window {}
+// SAFETY: all access is volatile and of one register; two threads at one register are two agents on
+// a bus, which is the device's business and not the memory model's: no Rust object lives there.
+unsafe impl Sync for Window {}
+
+impl MappedBar {
+    /// Maps `len` bytes at `offset` of a file that stands for a device's registers.
+    ///
+    /// # Errors
+    /// The kernel does not map it.
+    ///
+    /// # Safety
+    /// The file shows a device's registers there and not memory that anything else of this process
+    /// relies on; it has `len` bytes from there.
+    pub(super) unsafe fn map(file: impl AsFd, offset: u64, len: usize) -> io::Result<Self> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping where the kernel likes touches nothing that exists.
+        let start = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                len,
+                protection,
+                MapFlags::SHARED,
+                file,
+                offset,
+            )
+        }?;
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self(Arc::new(Window { start, len })))
+    }
+
+    /// Where a register of `T` lies, if there is one.
+    #[inline]
+    fn register<T>(&self, at: usize) -> Option<NonNull<T>> {
+        let is_there = is_register(self.0.len, at, size_of::<T>());
+        // SAFETY: the register, and so its first byte, is inside the window.
+        is_there.then(|| unsafe { self.0.start.add(at).cast() })
+    }
+
+    #[inline]
+    fn read<T>(&self, at: usize, absent: T) -> T {
+        let Some(register) = self.register(at) else {
+            return absent;
+        };
+        // Neither fence is an instruction on x86_64, where loads keep their order and those of
+        // uncached memory are not speculated; they hold the compiler back.
+        fence(Ordering::Acquire);
+        // SAFETY: inside the mapping, which lives as long as `self`, and aligned: the window
+        // begins at a page. `T` is an integer, which any bits are one of.
+        let value = unsafe { register.read_volatile() };
+        fence(Ordering::Acquire);
+        value
+    }
+
+    #[inline]
+    fn write<T>(&self, at: usize, value: T) {
+        if let Some(register) = self.register(at) {
+            // No instruction on x86_64: a store to uncached memory leaves after all earlier ones
+            // (Intel SDM volume 3, section 9.2.2); it holds the compiler back.
+            fence(Ordering::Release);
+            // SAFETY: as for `read`.
+            unsafe { register.write_volatile(value) };
+        }
+    }
+}
+
+impl Bus for MappedBar {
+    fn len(&self) -> usize {
+        self.0.len
+    }
+
+    #[inline]
+    fn read8(&self, at: usize) -> u8 {
+        self.read(at, u8::MAX)
+    }
+
+    #[inline]
+    fn read16(&self, at: usize) -> u16 {
+        self.read(at, u16::MAX)
+    }
+
+    #[inline]
+    fn read32(&self, at: usize) -> u32 {
+        self.read(at, u32::MAX)
+    }
+
+    #[inline]
+    fn write8(&self, at: usize, value: u8) {
+        self.write(at, value);
+    }
+
+    #[inline]
+    fn write16(&self, at: usize, value: u16) {
+        self.write(at, value);
+    }
+
+    #[inline]
+    fn write32(&self, at: usize, value: u32) {
+        self.write(at, value);
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nobody else knows of it.
+        if let Err(error) = unsafe { munmap(self.start.as_ptr().cast(), self.len) } {
+            tracing::error!("unmapping {} bytes of registers: {error}", self.len);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::os::unix::fs::FileExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_window_has_registers_of_each_width_and_an_end() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(8192).unwrap();
+        file.write_all_at(&[1, 2, 3, 4, 5, 6, 7, 8], 4096).unwrap();
+        // SAFETY: the file is this test's, and has 100 bytes from there.
+        let bar = unsafe { MappedBar::map(&file, 4096, 100) }.unwrap();
+        assert_eq!(bar.len(), 100);
+        assert_eq!(
+            (bar.read8(1), bar.read16(2), bar.read32(4)),
+            (2, 0x403, 0x0807_0605)
+        );
+        let same = bar.clone();
+        drop(bar);
+        same.write8(96, 0xa1);
+        same.write16(98, 0xb3b2);
+        same.write32(8, 0xd4d3_d2d1);
+        // Beyond the end, across it, and not aligned.
+        for at in [100, 4096, usize::MAX - 3, 98, 6, 1] {
+            assert_eq!(same.read32(at), u32::MAX, "{at}");
+            same.write32(at, 0);
+        }
+        assert_eq!((same.read16(97), same.read8(100)), (u16::MAX, u8::MAX));
+        assert_eq!(same.read32(96), 0xb3b2_00a1);
+        assert_eq!(same.read32(8), 0xd4d3_d2d1);
+    }
+}

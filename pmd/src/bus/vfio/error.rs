@@ -1,0 +1,196 @@
+//! Why a device cannot be had, in words that say what to do.
+
+use std::io;
+
+use crate::bus::BusError;
+use crate::bus::pci::{Function, Sysfs};
+
+/// Where the kernel is told that devices may be handed out which nothing holds back.
+const ALLOW_NO_IOMMU: &str =
+    "modprobe vfio; echo Y > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
+
+/// The system refused a step.
+pub(super) fn system(
+    device: &str,
+    what: impl Into<String>,
+    hint: &str,
+    error: io::Error,
+) -> BusError {
+    BusError::System {
+        device: device.into(),
+        what: what.into(),
+        hint: hint.into(),
+        error,
+    }
+}
+
+/// Something is not as it must be.
+pub(super) fn wrong(device: &str, what: impl Into<String>) -> BusError {
+    BusError::Device {
+        device: device.into(),
+        what: what.into(),
+    }
+}
+
+pub(super) fn no_such_device(device: &str) -> BusError {
+    wrong(
+        device,
+        "there is no such PCI device; `pollux ports` lists those that there are",
+    )
+}
+
+pub(super) fn no_iommu(device: &str) -> BusError {
+    wrong(
+        device,
+        "no IOMMU translates its addresses: switch it on in the firmware and boot with \
+         intel_iommu=on iommu=pt (AMD: iommu=pt), or give the guest one; noiommu=on does without, \
+         and the device can then write anywhere in memory",
+    )
+}
+
+pub(super) fn no_iommu_not_asked(device: &str) -> BusError {
+    wrong(
+        device,
+        "no IOMMU holds it back, so that it could write anywhere in memory; noiommu=on accepts \
+         that",
+    )
+}
+
+pub(super) fn no_iommu_not_allowed(device: &str) -> BusError {
+    wrong(
+        device,
+        format!(
+            "the kernel hands out no device that no IOMMU holds back, unless it is told to: \
+             {ALLOW_NO_IOMMU}, then pollux bind {device}"
+        ),
+    )
+}
+
+pub(super) fn no_module(device: &str) -> BusError {
+    wrong(
+        device,
+        format!("the kernel has no driver vfio-pci: modprobe vfio-pci, then pollux bind {device}"),
+    )
+}
+
+pub(super) fn not_bound(device: &str, driver: Option<&str>) -> BusError {
+    let has = driver.map_or_else(
+        || "it has no driver".to_owned(),
+        |driver| format!("it is bound to the kernel's driver {driver}"),
+    );
+    wrong(device, format!("{has}: pollux bind {device}"))
+}
+
+pub(super) fn not_viable(sysfs: &Sysfs, function: &Function) -> BusError {
+    let kept = function.kept_back(sysfs);
+    let name = |other: &Function| {
+        let driver = other.driver.as_deref().unwrap_or("no driver");
+        format!("{} ({driver})", other.address)
+    };
+    let address = |other: &Function| other.address.to_string();
+    let (names, addresses): (Vec<_>, Vec<_>) = (
+        kept.iter().map(name).collect(),
+        kept.iter().map(address).collect(),
+    );
+    wrong(
+        &function.address.to_string(),
+        format!(
+            "its IOMMU group is handed to programs as a whole, and the kernel has others of it: \
+             {}; bind these too: pollux bind {}",
+            names.join(", "),
+            addresses.join(" ")
+        ),
+    )
+}
+
+/// A file under /dev cannot be opened.
+pub(super) fn open(device: &str, path: &str, error: io::Error) -> BusError {
+    let hint = match error.kind() {
+        io::ErrorKind::NotFound => {
+            "modprobe vfio-pci and vfio_iommu_type1; a container needs the files of /dev/vfio too"
+                .to_owned()
+        }
+        // EPERM: a group without an IOMMU is for those who have CAP_SYS_RAWIO.
+        io::ErrorKind::PermissionDenied => {
+            format!("run it as root, or give the file to the user: chown USER {path}")
+        }
+        io::ErrorKind::ResourceBusy => {
+            "another process has a device of its IOMMU group; `fuser -v` names it".to_owned()
+        }
+        _ => String::new(),
+    };
+    system(device, format!("cannot open {path}"), &hint, error)
+}
+
+/// The group is there, but its device is not handed out.
+pub(super) fn device_of_group(device: &str, error: io::Error) -> BusError {
+    let hint = match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => {
+            "a program has its physical function, or its virtual functions: vf_token= is the token \
+             that both are opened with"
+        }
+        Some(libc::EINVAL) => "vf_token= is for virtual functions and those that have them",
+        Some(libc::EBUSY) => "another process has it",
+        _ => "",
+    };
+    system(device, "the kernel does not hand it out", hint, error)
+}
+
+/// A container does not take the IOMMU.
+pub(super) fn set_iommu(device: &str, error: io::Error) -> BusError {
+    let hint = match error.raw_os_error() {
+        Some(libc::EPERM) => {
+            "the IOMMU does not remap interrupts: switch that on in the firmware, or accept forged \
+             interrupts: echo Y > \
+             /sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts"
+        }
+        Some(libc::ENODEV) => "modprobe vfio_iommu_type1",
+        _ => "",
+    };
+    system(device, "VFIO does not get at the IOMMU", hint, error)
+}
+
+/// Memory is not mapped for the device. `locked` are the bytes that the process has locked
+/// already, `limit` those that it may.
+pub(super) fn map(
+    device: &str,
+    len: usize,
+    locked: u64,
+    limit: Option<u64>,
+    error: io::Error,
+) -> BusError {
+    let what = format!("cannot map {len} bytes of memory for it");
+    let needed = locked + len as u64;
+    match (error.raw_os_error(), limit) {
+        (Some(libc::ENOMEM), Some(limit)) if needed > limit => {
+            let hint = format!(
+                "they are locked in memory: {needed} bytes with what is locked already, and the \
+                 limit is {limit}; raise it: `ulimit -l {}`, or LimitMEMLOCK={needed} of the \
+                 service",
+                needed.div_ceil(1024)
+            );
+            system(device, what, &hint, error)
+        }
+        (Some(libc::ENOSPC), _) => {
+            let hint = "the kernel's limit on mappings: \
+                        /sys/module/vfio_iommu_type1/parameters/dma_entry_limit; larger pages \
+                        need fewer";
+            system(device, what, hint, error)
+        }
+        _ => system(device, what, "", error),
+    }
+}
+
+/// Its virtual functions are not made.
+pub(super) fn virtual_functions(device: &str, count: u16, error: io::Error) -> BusError {
+    let hint = match error.raw_os_error() {
+        Some(libc::ENOENT) => {
+            "it has none, or vfio-pci was not told that it may make them: echo Y > \
+             /sys/module/vfio_pci/parameters/enable_sriov, or modprobe vfio-pci enable_sriov=1"
+        }
+        Some(libc::ERANGE) => "sriov_totalvfs in its folder of sysfs says how many it can have",
+        Some(libc::EACCES | libc::EPERM) => "run it as root",
+        _ => "",
+    };
+    system(device, format!("{count} virtual functions"), hint, error)
+}

@@ -1,0 +1,69 @@
+//! Which file of /dev hands out a device, and what is in the way, as far as sysfs tells.
+
+use std::path::{Path, PathBuf};
+
+use super::error;
+use crate::bus::BusError;
+use crate::bus::pci::{Address, Function, Sysfs};
+
+/// How the kernel hands out a device.
+#[derive(Debug, PartialEq)]
+pub(super) enum Way {
+    /// By a file of its own, and the IOMMU by /dev/iommu (Linux 6.6 and later).
+    Own(PathBuf),
+    /// With its group, and the IOMMU by a container.
+    Group {
+        /// The group's file.
+        path: PathBuf,
+        /// Whether nothing holds the device back.
+        no_iommu: bool,
+    },
+}
+
+/// Finds a device that is bound to VFIO; `dev` is /dev.
+pub(super) fn find(
+    sysfs: &Sysfs,
+    dev: &Path,
+    address: Address,
+    no_iommu: bool,
+) -> Result<(Function, Way), BusError> {
+    let name = address.to_string();
+    let function = sysfs
+        .function(address)
+        .ok_or_else(|| error::no_such_device(&name))?;
+    if function.group.is_none() {
+        return Err(if !no_iommu {
+            error::no_iommu(&name)
+        } else if !sysfs.allows_no_iommu() {
+            error::no_iommu_not_allowed(&name)
+        } else {
+            error::not_bound(&name, function.driver.as_deref())
+        });
+    }
+    if !function.is_on_vfio() {
+        return Err(if sysfs.has_driver("vfio-pci") {
+            error::not_bound(&name, function.driver.as_deref())
+        } else {
+            error::no_module(&name)
+        });
+    }
+    let unprotected = function.has_no_iommu();
+    if unprotected && !no_iommu {
+        return Err(error::no_iommu_not_asked(&name));
+    }
+    let own = function
+        .vfio_device()
+        .map(|own| dev.join("vfio/devices").join(own));
+    let way = match (own, function.group) {
+        (Some(own), _) if own.exists() && dev.join("iommu").exists() => Way::Own(own),
+        (_, group) => {
+            let group = group.unwrap_or_default();
+            let prefix = if unprotected { "noiommu-" } else { "" };
+            Way::Group {
+                path: dev.join(format!("vfio/{prefix}{group}")),
+                no_iommu: unprotected,
+            }
+        }
+    };
+    Ok((function, way))
+}

@@ -1,0 +1,88 @@
+//! Interrupts as eventfds.
+
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rustix::event::{EventfdFlags, eventfd};
+use vfio_bindings::bindings::vfio::{
+    VFIO_IRQ_SET_ACTION_TRIGGER, VFIO_IRQ_SET_DATA_EVENTFD, VFIO_IRQ_SET_DATA_NONE,
+    VFIO_PCI_MSIX_IRQ_INDEX, VFIO_PCI_REQ_IRQ_INDEX, vfio_irq_info,
+};
+
+use super::{Inner, abi, error};
+use crate::bus::{BusError, Interrupts};
+
+/// Switches MSI-X on with `vectors` vectors.
+pub(super) fn on(device: &Arc<Inner>, vectors: u16) -> Result<Interrupts, BusError> {
+    let refused = |error: io::Error| device.refused("MSI-X", error);
+    let file = device.file.as_fd();
+    let offered = count(file, VFIO_PCI_MSIX_IRQ_INDEX).map_err(refused)?;
+    if vectors == 0 || u32::from(vectors) > offered {
+        return Err(BusError::Interrupts {
+            device: device.name.clone(),
+            asked: vectors,
+            offered: u16::try_from(offered).unwrap_or(u16::MAX),
+        });
+    }
+    if device.has_interrupts.swap(true, Ordering::Relaxed) {
+        let what = "its interrupts are switched on already";
+        return Err(error::wrong(&device.name, what));
+    }
+    // From here on they are switched off, whatever fails.
+    let off = Off(device.clone());
+    let events: Result<Vec<_>, _> = (0..vectors).map(|_| event()).collect();
+    let events = events.map_err(refused)?;
+    signal(file, VFIO_PCI_MSIX_IRQ_INDEX, &events).map_err(refused)?;
+    Ok(Interrupts::new(events, off))
+}
+
+struct Off(Arc<Inner>);
+
+impl Drop for Off {
+    fn drop(&mut self) {
+        let file = self.0.file.as_fd();
+        // Fails where they have not been switched on, or the device is gone.
+        let _ = signal(file, VFIO_PCI_MSIX_IRQ_INDEX, &[]);
+        self.0.has_interrupts.store(false, Ordering::Relaxed);
+    }
+}
+
+/// An eventfd that is signalled when the kernel wants the device back; none where it does not tell.
+pub(super) fn on_request(device: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
+    if count(device, VFIO_PCI_REQ_IRQ_INDEX).unwrap_or(0) == 0 {
+        return Ok(None);
+    }
+    let event = event()?;
+    signal(device, VFIO_PCI_REQ_IRQ_INDEX, std::slice::from_ref(&event))?;
+    Ok(Some(event))
+}
+
+fn event() -> io::Result<OwnedFd> {
+    Ok(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
+}
+
+/// How many interrupts of a kind there are.
+fn count(device: BorrowedFd<'_>, kind: u32) -> io::Result<u32> {
+    let mut info = vfio_irq_info {
+        index: kind,
+        ..Default::default()
+    };
+    abi::DEVICE_GET_IRQ_INFO.call(device, &mut info)?;
+    Ok(info.count)
+}
+
+/// Has the interrupts of a kind signal these events, from the first on; none: switches them off.
+fn signal(device: BorrowedFd<'_>, kind: u32, events: &[OwnedFd]) -> io::Result<()> {
+    let data = if events.is_empty() {
+        VFIO_IRQ_SET_DATA_NONE
+    } else {
+        VFIO_IRQ_SET_DATA_EVENTFD
+    };
+    let count = u32::try_from(events.len()).unwrap_or(u32::MAX);
+    // struct vfio_irq_set: size, flags, index, start, count, and descriptors behind it.
+    let mut words = vec![0, data | VFIO_IRQ_SET_ACTION_TRIGGER, kind, 0, count];
+    words.extend(events.iter().map(|event| event.as_raw_fd().cast_unsigned()));
+    abi::DEVICE_SET_IRQS.call(device, &mut words[..])
+}
