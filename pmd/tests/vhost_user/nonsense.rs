@@ -12,6 +12,9 @@ use std::time::Instant;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
+use pollux_mempool::{Mempool, PoolConfig};
+use pollux_pmd::{PortConfig, Registry};
+
 use crate::support::{PATIENCE, Place, Port, pass, spec};
 
 const GET_FEATURES: u32 = 1;
@@ -355,6 +358,21 @@ fn rings_that_make_no_sense_end_the_session() {
         raw.until_closed();
     }
     port.stop();
+}
+
+#[test]
+fn rings_that_cannot_be_are_refused() {
+    let place = Place::new();
+    let pool = Mempool::new(PoolConfig::default()).unwrap();
+    for ring in [3, 100, 1 << 16] {
+        let config = PortConfig {
+            ring,
+            ..PortConfig::new(pool.clone())
+        };
+        let port = Registry::builtin().open(&spec(&place.socket(), "server"));
+        let error = port.unwrap().configure(config).err().unwrap().to_string();
+        assert!(error.contains("power of two, 2 to 32768"), "{error}");
+    }
 }
 
 #[test]

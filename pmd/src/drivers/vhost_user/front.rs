@@ -46,8 +46,9 @@ impl Front {
         state.set_up(false);
         self.rx.iter().for_each(|slot| slot.pause());
         self.tx.iter().for_each(|slot| slot.pause());
-        // Buffers that the back end could still write to are not freed before it has let go of
-        // them: it has when it has stopped the rings, or closed the connection.
+        // Buffers are freed when the back end has let go of them: it has when it has stopped the
+        // rings, or closed the connection. One that does neither in half a second, and still
+        // writes, spoils the bytes of frames that these buffers hold next.
         let stopping = matches!(ended, Ended::Stopped);
         if connection.hurry().is_ok() && !(stopping && self.halt(&connection).is_ok()) {
             connection.close();

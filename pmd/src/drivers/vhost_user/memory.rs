@@ -38,14 +38,24 @@ impl Drop for Mapping {
 
 /// Maps the regions of a memory table.
 pub(super) fn map(table: &[(Region, OwnedFd)], sealed: bool) -> Result<PeerMemory, Ended> {
-    let regions: Result<_, _> = table
-        .iter()
-        .map(|(region, fd)| map_region(region, fd, sealed))
-        .collect();
-    PeerMemory::new(regions?).map_err(|error| Ended::Violation(error.to_string()))
+    let mut unsealed = 0;
+    let mut regions = Vec::new();
+    for (region, fd) in table {
+        let is_sealed = seal(fd);
+        unsealed += usize::from(!is_sealed);
+        regions.push(map_region(region, fd, is_sealed || !sealed)?);
+    }
+    if unsealed > 0 {
+        tracing::warn!(
+            "{unsealed} of the peer's {} memory files cannot be sealed (DPDK's never can): if it \
+             cuts one short, a bus error ends this process; give sealed=on to refuse such peers",
+            table.len()
+        );
+    }
+    PeerMemory::new(regions).map_err(|error| Ended::Violation(error.to_string()))
 }
 
-fn map_region(region: &Region, fd: &OwnedFd, sealed: bool) -> Result<PeerRegion, Ended> {
+fn map_region(region: &Region, fd: &OwnedFd, fit: bool) -> Result<PeerRegion, Ended> {
     let bad = |why: &str| {
         let (size, offset) = (region.size, region.offset);
         Ended::Violation(format!(
@@ -61,11 +71,8 @@ fn map_region(region: &Region, fd: &OwnedFd, sealed: bool) -> Result<PeerRegion,
     {
         return Err(bad("not a memory file (memfd, tmpfs or hugetlbfs)"));
     }
-    if !seal(fd) {
-        if sealed {
-            return Err(bad("the file can be cut short, and sealed=on is set"));
-        }
-        tracing::debug!("the peer could cut its memory file short, which would be a bus error");
+    if !fit {
+        return Err(bad("the file can be cut short, and sealed=on is set"));
     }
     // Once it is sealed, so that the size is what it stays.
     let stat = fstat(fd).map_err(|error| system(error.into()))?;

@@ -177,7 +177,7 @@ impl Driver for VhostUser {
 
     fn validate(&self, config: &PortConfig) -> Result<(), PortError> {
         let size = self.ring_size(config);
-        if size.is_power_of_two() && size <= 1 << 15 {
+        if size.is_power_of_two() && (2..=1 << 15).contains(&size) {
             return Ok(());
         }
         Err(PortError::Unsupported {
