@@ -65,6 +65,9 @@ struct Cli {
     /// Pool buffers
     #[arg(long, global = true, default_value_t = 8192)]
     buffers: usize,
+    /// Bytes of a frame that a buffer holds
+    #[arg(long, global = true, default_value_t = PoolConfig::default().data_room)]
+    data_room: usize,
     /// CPU to run on
     #[arg(long, global = true)]
     core: Option<usize>,
@@ -83,6 +86,9 @@ enum Command {
         /// Begin when a line comes on standard input: the port is there before the peer is ready
         #[arg(long)]
         hold: bool,
+        /// Do not wait for the link: send from the first poll on
+        #[arg(long)]
+        at_once: bool,
         /// Go on, with new frames, when some do not come back
         #[arg(long, requires = "seconds")]
         tolerate_loss: bool,
@@ -121,15 +127,16 @@ fn run(cli: &Cli) -> Result<bool> {
         tolerate_loss: false,
         pause: Duration::ZERO,
     };
-    let (mut expected, mut hold) = (Returned::Same, false);
+    let (mut expected, mut hold, mut wait) = (Returned::Same, false, true);
     match cli.command {
         Command::Echo {
             returned,
             window,
             hold: held,
+            at_once,
             tolerate_loss,
         } => {
-            (expected, hold) = (returned, held);
+            (expected, hold, wait) = (returned, held, !at_once);
             job.window = window;
             if tolerate_loss {
                 job.tolerate_loss = true;
@@ -148,6 +155,7 @@ fn run(cli: &Cli) -> Result<bool> {
 
     let pool = Mempool::new(PoolConfig {
         buffers: cli.buffers,
+        data_room: cli.data_room,
         pages: PageSize::Kib4,
         ..PoolConfig::default()
     })?;
@@ -185,7 +193,7 @@ fn run(cli: &Cli) -> Result<bool> {
     }
     // The peer may need a moment: link up, rings enabled.
     let patience = Instant::now() + Duration::from_secs(cli.patience);
-    while !port.link().up && Instant::now() < patience && !stop.is_set() {
+    while wait && !port.link().up && Instant::now() < patience && !stop.is_set() {
         std::thread::sleep(Duration::from_millis(1));
     }
     let outcome =
