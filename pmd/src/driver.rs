@@ -6,6 +6,7 @@ pub mod steer;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::os::fd::BorrowedFd;
 
 use pollux_mempool::time::Tsc;
 use pollux_mempool::{BurstMut, Mbuf, PoolCache};
@@ -130,6 +131,11 @@ pub trait Driver: Send {
     fn statistics(&self) -> Statistics {
         Statistics::new()
     }
+
+    /// What the device's registers hold, a line for each, for people. Empty without registers.
+    fn registers(&self) -> String {
+        String::new()
+    }
 }
 
 /// Where the frames of one receive queue come from, and how many there have been.
@@ -181,6 +187,19 @@ pub trait RxDriver: Send {
 
     /// Reads counters from outside the process.
     fn sync_counters(&mut self, _tally: &mut Tally) {}
+
+    /// What becomes readable when the queue is armed and frames come: an eventfd, to be read
+    /// empty. `None` if the device cannot wake anybody.
+    fn event(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Has the device signal the [`event`](Self::event), once, when it has frames, or if some came
+    /// since the last time. A loop that goes to sleep polls once more after this.
+    fn arm(&mut self) {}
+
+    /// Has the device leave the event alone.
+    fn disarm(&mut self) {}
 
     /// The last call: counts what is still queued as from the wire and aborted.
     fn finish(&mut self, _tally: &mut Tally) {}

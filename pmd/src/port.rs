@@ -4,6 +4,7 @@
 //! Queues are values: a poll loop owns the ones that it polls, nobody else can reach them, and
 //! [`Port::stop`] wants all of them back, so a port cannot be reconfigured under a loop.
 
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use pollux_mempool::{Burst, Mempool, PoolCache};
@@ -191,6 +192,13 @@ impl<S> Port<S> {
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.driver.statistics()
+    }
+
+    /// What the device's registers hold, a line for each, for people who look for a fault. Empty
+    /// without registers.
+    #[must_use]
+    pub fn registers(&self) -> String {
+        self.driver.registers()
     }
 
     fn with_state<T>(self, state: T) -> Port<T> {
@@ -406,6 +414,24 @@ impl RxQueue {
     /// enter the kernel: for housekeeping, not for each poll.
     pub fn sync_counters(&mut self) {
         self.driver.sync_counters(&mut self.tally);
+    }
+
+    /// What a loop can sleep on until frames come, if it [arms](Self::arm) the queue: an eventfd,
+    /// to be read empty. `None` if the device cannot wake anybody.
+    #[must_use]
+    pub fn event(&self) -> Option<BorrowedFd<'_>> {
+        self.driver.event()
+    }
+
+    /// Has the device signal the [`event`](Self::event), once, when it has frames, or if some came
+    /// since the last time. Poll once more after this, then sleep.
+    pub fn arm(&mut self) {
+        self.driver.arm();
+    }
+
+    /// Has the device leave the event alone.
+    pub fn disarm(&mut self) {
+        self.driver.disarm();
     }
 
     /// The ledger's view of this queue.

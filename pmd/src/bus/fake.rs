@@ -383,8 +383,8 @@ impl<M: Model> Bus for FakeBus<M> {
     }
 }
 
-/// A fake device's clock: one cycle is one nanosecond, and a round of a spin loop takes a hundred,
-/// in which the device works.
+/// A fake device's clock: one cycle is one nanosecond, and a round of a spin loop takes ten
+/// microseconds, in which the device works: nobody waits long for a time to be over.
 pub struct FakeClock<M>(FakeDevice<M>);
 
 impl<M> Clone for FakeClock<M> {
@@ -408,7 +408,7 @@ impl<M: Model> Clock for FakeClock<M> {
 
     fn relax(&self) {
         self.0.with(|model, world| {
-            world.now += 100;
+            world.now += 10_000;
             model.tick(world);
         });
     }

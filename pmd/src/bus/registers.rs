@@ -111,7 +111,6 @@ fn write_field(
 }
 
 /// Makes the constants and the table: see [the module](self).
-#[allow(unused_macros)] // until a driver has registers
 macro_rules! registers {
     (
         $(#[$doc:meta])* $visible:vis $table:ident:
@@ -151,7 +150,6 @@ macro_rules! registers {
     (@is) => { false };
     (@is clears) => { true };
 }
-#[allow(unused_imports)] // as above
 pub(crate) use registers;
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ pub mod af_packet;
 pub mod af_xdp;
 mod chain;
 pub mod dpdk;
+mod e1000e;
 mod interface;
 pub mod loopback;
 pub mod null;
@@ -13,6 +14,9 @@ pub mod pci;
 pub mod tap;
 pub mod vhost_user;
 mod virtio;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub use e1000e::hostile as hostile_e1000e;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub use virtio::hostile as hostile_virtio;

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use super::e1000e;
 use crate::bus::pci::Address;
 use crate::bus::vfio::{VfioDevice, VfioOptions};
 use crate::bus::{BusError, Device, Ids};
+use crate::driver::filter::{Filter, MULTICAST, PROMISC};
 use crate::driver::{Description, Driver, SpecOption, Target};
 use crate::port::PortError;
 use crate::spec::{PortSpec, SpecError};
@@ -35,11 +37,16 @@ pub(crate) const DESCRIPTION: Description = Description {
             default: "1500",
             text: "longest packet that a frame carries",
         },
+        PROMISC,
         SpecOption {
-            key: "promisc",
-            values: "on|off",
-            default: "off",
-            text: "receive frames to other addresses too",
+            text: "multicast addresses to receive",
+            ..MULTICAST
+        },
+        SpecOption {
+            key: "descriptors",
+            values: "extended|legacy",
+            default: "extended",
+            text: "the format of receive descriptors",
         },
     ],
     check,
@@ -67,7 +74,13 @@ pub(crate) struct Entry<D> {
 
 impl<D: Device> Entry<D> {
     /// All drivers: a line for each device that one of them knows.
-    const ALL: &'static [Self] = &[];
+    const ALL: &'static [Self] = &[Entry {
+        vendor: 0x8086,
+        device: 0x10d3,
+        name: "82574L",
+        options: e1000e::OPTIONS,
+        open: e1000e::open,
+    }];
 
     fn find(ids: Ids) -> Option<&'static Self> {
         let is_it = |entry: &&Self| (entry.vendor, entry.device) == (ids.vendor, ids.device);
@@ -103,7 +116,7 @@ fn address(spec: &PortSpec) -> Result<Address, SpecError> {
 fn check(spec: &PortSpec) -> Result<(), SpecError> {
     address(spec)?;
     options(spec)?;
-    spec.switch("promisc", false)?;
+    Filter::from_spec(spec)?;
     // The longest packet that any of the drivers carries; each has a limit of its own.
     spec.number("mtu", 68..=65535).map(drop)
 }

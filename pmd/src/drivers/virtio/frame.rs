@@ -10,13 +10,13 @@ use super::copy::copy_frame;
 pub(super) const MAX_SEGMENTS: usize = 1024;
 
 /// Puts buffers together to a frame, each in one step whatever the frame's length.
-pub(super) struct Assembly {
+pub(crate) struct Assembly {
     /// As many as a frame can have, or fewer.
     segments: Vec<Mbuf>,
 }
 
 impl Assembly {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             segments: Vec::with_capacity(MAX_SEGMENTS),
         }
@@ -26,7 +26,7 @@ impl Assembly {
     ///
     /// # Errors
     /// Gives it back if the frame cannot have more.
-    pub(super) fn push(&mut self, segment: Mbuf) -> Result<(), Mbuf> {
+    pub(crate) fn push(&mut self, segment: Mbuf) -> Result<(), Mbuf> {
         if self.segments.len() == MAX_SEGMENTS {
             return Err(segment);
         }
@@ -39,7 +39,7 @@ impl Assembly {
     ///
     /// # Safety
     /// `from` is valid for reads of `len` bytes.
-    pub(super) unsafe fn append(
+    pub(crate) unsafe fn append(
         &mut self,
         mut from: NonNull<u8>,
         mut len: usize,
@@ -69,7 +69,7 @@ impl Assembly {
     }
 
     /// The frame; `None` if there is nothing. Built from the back, so that each link is one step.
-    pub(super) fn finish(&mut self) -> Option<Mbuf> {
+    pub(crate) fn finish(&mut self) -> Option<Mbuf> {
         let mut frame = self.segments.pop()?;
         while let Some(mut segment) = self.segments.pop() {
             // It fits: there are no more than a chain may have. Else the rest would be dropped.
@@ -80,7 +80,7 @@ impl Assembly {
     }
 
     /// Frees what there is.
-    pub(super) fn abandon(&mut self, cache: &mut PoolCache) {
+    pub(crate) fn abandon(&mut self, cache: &mut PoolCache) {
         while let Some(segment) = self.segments.pop() {
             cache.free(segment);
         }
@@ -89,7 +89,7 @@ impl Assembly {
 
 /// Takes a buffer of `pool`, by way of the cache if that is its cache.
 #[inline]
-pub(super) fn alloc(pool: &Mempool, cache: &mut PoolCache) -> Option<Mbuf> {
+pub(crate) fn alloc(pool: &Mempool, cache: &mut PoolCache) -> Option<Mbuf> {
     if cache.pool().id() == pool.id() {
         cache.alloc()
     } else {

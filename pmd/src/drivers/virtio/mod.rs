@@ -47,6 +47,7 @@ pub(crate) use device::{DeviceRx, DeviceTx};
 pub(crate) use doorbell::Doorbell;
 pub(crate) use driver::{DriverRx, DriverTx};
 pub(crate) use features::{Features, RingFeatures};
+pub(crate) use frame::{Assembly, alloc};
 pub(crate) use peer::{PeerMemory, PeerRegion};
 
 /// Where a part of a buffer is for the device, and how many bytes it has.

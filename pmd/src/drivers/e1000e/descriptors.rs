@@ -1,0 +1,254 @@
+//! Descriptors, and the rings of them in memory: sections 7.1.3, 7.1.4 and 7.2 of the datasheet.
+//!
+//! The device may write any of it at any time, so that all of it is reached by atomics and each
+//! word is read once. What the driver relies on is in shadows of its own.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use pollux_mempool::MemoryRegion;
+
+use crate::bus::DmaMapping;
+
+/// Bytes of a descriptor, of either kind.
+const LEN: usize = 16;
+
+/// Most descriptors that a ring of ours has: the length register takes a little less than 64 Ki,
+/// and ours are powers of two.
+pub(super) const MAX_RING: usize = 1 << 15;
+
+/// Fewest: the length is a multiple of 128 bytes (section 10.2.5.7), and the longest frame in the
+/// smallest buffers fits with room to spare.
+pub(super) const MIN_RING: usize = 64;
+
+/// A ring of descriptors.
+pub(super) struct Ring {
+    at: NonNull<[AtomicU64; 2]>,
+    /// A power of two.
+    size: u32,
+    address: u64,
+    _region: Arc<MemoryRegion>,
+}
+
+// SAFETY: an address in a region that is kept; what is there is reached by atomics alone.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    /// Bytes that a ring of `size` takes: whole pages, so that no two queues share a cache line.
+    pub(super) fn bytes(size: usize) -> usize {
+        (size * LEN).next_multiple_of(4096)
+    }
+
+    /// The ring of `size` descriptors, a power of two of at least [`MIN_RING`], `offset` bytes
+    /// into memory that the device reaches. `None` if it is not there, or not in one piece for
+    /// the device.
+    pub(super) fn new(memory: &DmaMapping, offset: usize, size: usize) -> Option<Self> {
+        let region = memory.region();
+        let at = region.ptr_at(offset, size * LEN).ok()?;
+        let address = memory.addresses().iova(offset, size * LEN).ok()?;
+        let is_sound = at.cast::<[AtomicU64; 2]>().is_aligned()
+            && size.is_power_of_two()
+            && (MIN_RING..=MAX_RING).contains(&size);
+        is_sound.then(|| Self {
+            at: at.cast(),
+            size: size as u32,
+            address: address.0,
+            _region: region.clone(),
+        })
+    }
+
+    /// Where the device finds it.
+    pub(super) fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Its length in bytes.
+    pub(super) fn len(&self) -> u32 {
+        self.size * LEN as u32
+    }
+
+    /// Descriptors in it.
+    #[inline(always)]
+    pub(super) fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// The slot of a number that counts on over the laps.
+    #[inline(always)]
+    pub(super) fn slot(&self, number: u32) -> usize {
+        (number & (self.size - 1)) as usize
+    }
+
+    #[inline(always)]
+    fn descriptor(&self, number: u32) -> &[AtomicU64; 2] {
+        // SAFETY: `new` has found `size` descriptors there, aligned, in a region that is kept; the
+        // slot is less than that. They are reached by atomics alone.
+        unsafe { self.at.add(self.slot(number)).as_ref() }
+    }
+
+    /// Writes a descriptor. The device sees it when the tail has passed it: the register's write
+    /// is behind this one ([`Bus`](crate::bus::Bus)).
+    #[inline(always)]
+    pub(super) fn write(&self, number: u32, words: [u64; 2]) {
+        let [address, rest] = self.descriptor(number);
+        address.store(words[0], Relaxed);
+        rest.store(words[1], Release);
+    }
+
+    /// The word of a descriptor that says whether the device is done with it.
+    #[inline(always)]
+    pub(super) fn read(&self, number: u32) -> u64 {
+        // Acquire: what the device has written before it said so is there.
+        self.descriptor(number)[1].load(Acquire)
+    }
+}
+
+/// A receive descriptor that the device is done with: its second word, in the order of the
+/// extended format (section 7.1.4.2): status and errors, length, VLAN tag.
+#[derive(Clone, Copy)]
+pub(super) struct Received(pub(super) u64);
+
+impl Received {
+    /// Status: the device is done with it; it is the last of its frame; the TCP or UDP checksum
+    /// has been looked at.
+    const DD: u64 = 1 << 0;
+    const EOP: u64 = 1 << 1;
+    const L4CS: u64 = 1 << 5;
+    /// Errors: the TCP or UDP checksum, and the IPv4 checksum, is wrong.
+    const L4E: u64 = 1 << 29;
+    const IPE: u64 = 1 << 30;
+    /// Errors of the frame itself: CRC, symbol, sequence, carrier extension, data.
+    const BAD: u64 = 0b1001_0111 << 24;
+
+    /// What is posted beside the address: no status.
+    pub(super) const POSTED: u64 = 0;
+
+    /// The descriptor has come back.
+    #[inline(always)]
+    pub(super) fn is_done(self) -> bool {
+        self.0 & Self::DD != 0
+    }
+
+    /// Bytes in the buffer.
+    #[inline(always)]
+    pub(super) fn len(self) -> usize {
+        usize::from((self.0 >> 32) as u16)
+    }
+
+    /// The frame ends in this buffer.
+    #[inline(always)]
+    pub(super) fn is_last(self) -> bool {
+        self.0 & Self::EOP != 0
+    }
+
+    /// The last buffer of a frame in which the device found nothing wrong.
+    #[inline(always)]
+    pub(super) fn is_good(self) -> bool {
+        self.0 & (Self::EOP | Self::BAD | Self::L4E | Self::IPE) == Self::EOP
+    }
+
+    /// The link found the frame broken.
+    pub(super) fn is_broken(self) -> bool {
+        self.0 & Self::BAD != 0
+    }
+
+    /// The device has found the TCP or UDP checksum right, if the frame is [good](Self::is_good).
+    #[inline(always)]
+    pub(super) fn is_verified(self) -> bool {
+        self.0 & Self::L4CS != 0
+    }
+}
+
+/// The format that receive descriptors come back in. Posted ones are the same.
+pub(super) trait Format: Send + 'static {
+    /// RFCTL.EXTEN.
+    const EXTENDED: bool;
+
+    /// The second word of a descriptor, in the extended format's order.
+    fn received(word: u64) -> Received;
+}
+
+/// Section 7.1.3: length, checksum, status, errors, VLAN tag. It knows no RSS.
+pub(super) struct Legacy;
+
+/// Section 7.1.4.
+pub(super) struct Extended;
+
+impl Format for Legacy {
+    const EXTENDED: bool = false;
+
+    #[inline(always)]
+    fn received(word: u64) -> Received {
+        let (len, status) = (word & 0xffff, word >> 32 & 0xff);
+        let (errors, vlan) = (word >> 40 & 0xff, word >> 48);
+        Received(vlan << 48 | len << 32 | errors << 24 | status)
+    }
+}
+
+impl Format for Extended {
+    const EXTENDED: bool = true;
+
+    #[inline(always)]
+    fn received(word: u64) -> Received {
+        Received(word)
+    }
+}
+
+/// Transmit descriptors in the legacy format (section 7.2): it has all that is needed without
+/// checksums and segmentation.
+pub(super) struct Transmit;
+
+impl Transmit {
+    /// Commands: last of its frame, have the CRC added, and report when it is done.
+    const EOP: u64 = 1 << 24;
+    const IFCS: u64 = 1 << 25;
+    const RS: u64 = 1 << 27;
+    /// Status: done.
+    const DD: u64 = 1 << 32;
+
+    /// The second word of a piece of `len` bytes.
+    #[inline(always)]
+    pub(super) fn piece(len: usize, is_last: bool, report: bool) -> u64 {
+        let last = if is_last { Self::EOP } else { 0 };
+        let report = if report { Self::RS } else { 0 };
+        // The length has 16 bits; a longer one is refused before.
+        u64::from(len as u16) | Self::IFCS | last | report
+    }
+
+    /// Whether a descriptor that was to be reported has been sent.
+    #[inline(always)]
+    pub(super) fn is_done(word: u64) -> bool {
+        word & Self::DD != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn legacy_descriptors_say_the_same_in_another_order() {
+        // Section 7.1.3: bytes 8 to 15 are length, checksum, status, errors, VLAN tag.
+        let word = |status: u64, errors: u64| 0x64 << 48 | errors << 40 | status << 32 | 0x5dc;
+        let done = Legacy::received(word(0x23, 0));
+        assert!(done.is_done() && done.is_last() && done.is_good() && done.is_verified());
+        assert_eq!((done.len(), done.0 >> 48), (0x5dc, 0x64));
+        assert!(!Legacy::received(word(0x22, 0)).is_done());
+        assert!(!Legacy::received(word(0x01, 0)).is_last());
+        for (errors, broken) in [
+            (1 << 5, false),
+            (1 << 6, false),
+            (1 << 0, true),
+            (1 << 7, true),
+        ] {
+            let bad = Legacy::received(word(0x23, errors));
+            assert_eq!(
+                (bad.is_good(), bad.is_broken()),
+                (false, broken),
+                "{errors:#x}"
+            );
+        }
+    }
+}

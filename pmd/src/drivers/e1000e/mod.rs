@@ -1,0 +1,328 @@
+//! Intel's 82574L, the NIC that its kernel driver and QEMU call e1000e: 1 Gb/s, two queues each
+//! way. Sections are those of the Intel 82574 GbE Controller Family Datasheet, revision 3.4.
+//!
+//! | | | module |
+//! | --- | --- | --- |
+//! | registers | as a table | `registers.rs` |
+//! | [`Nic`] | the device as a whole: reset, address, PHY, link, rest | `nic.rs` |
+//! | setup | filters, RSS, rings, before frames can pass | `setup.rs` |
+//! | [`Ring`] | descriptors in memory | `descriptors.rs` |
+//! | [`Rx`], [`Tx`] | the queues | `rx.rs`, `tx.rs` |
+//! | [`Counters`] | statistics, and losses for the ledger | `counters.rs` |
+//! | `Model` | the device in software, for the tests | `model.rs` |
+//!
+//! # The device is not trusted
+//!
+//! It may write its rings and the pool's region at any time, and its registers may say anything.
+//! What was posted is known from shadows; a length that was not posted, or a frame that never
+//! ends, costs that frame, which is counted as [`Cause::DeviceError`](crate::Cause::DeviceError).
+//! Each wait for a register ends. Frames on their way that the device never reports are counted as
+//! errors of the sender at the end.
+
+mod counters;
+mod descriptors;
+#[cfg(any(test, fuzzing))]
+pub mod hostile;
+#[cfg(any(test, fuzzing))]
+#[allow(clippy::wildcard_imports)] // of all the registers
+mod model;
+mod nic;
+mod registers;
+mod rx;
+mod setup;
+#[cfg(test)]
+mod tests;
+mod tx;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use pollux_mempool::MemoryRegion;
+
+use self::counters::Counters;
+use self::descriptors::{Extended, Format, Legacy, MAX_RING, MIN_RING, Ring};
+use self::nic::Nic;
+use self::registers::REGISTERS;
+use self::rx::{Rx, RxParts};
+use self::tx::{Tx, TxParts};
+use super::pci::bus_error;
+use super::virtio::DeviceAddresses;
+use crate::bus::registers::Dump;
+use crate::bus::{Device, DmaMapping, Interrupts};
+use crate::driver::filter::Filter;
+use crate::driver::{Capabilities, Driver, Link, Queues, RxDriver, Statistics, TxDriver};
+use crate::net::MacAddr;
+use crate::port::{PortConfig, PortError};
+use crate::spec::PortSpec;
+
+/// The options that its specs have.
+pub(super) const OPTIONS: &[&str] = &["mtu", "promisc", "multicast", "descriptors"];
+
+/// Most queues each way (section 7.1.8).
+const QUEUES: u16 = 2;
+
+/// Longest packet: what is left of the largest frame of 9234 bytes without header, a tag of a VLAN
+/// and CRC.
+const MAX_MTU: usize = 9212;
+
+/// Bytes of an Ethernet header, and of a VLAN's tag.
+const ETHERNET: usize = 14;
+const TAG: usize = 4;
+
+/// Looks at a device and takes it over.
+///
+/// # Errors
+/// An option's value, or a device that cannot be had or does not answer.
+pub(super) fn open<D: Device>(
+    device: Arc<D>,
+    spec: &PortSpec,
+) -> Result<Box<dyn Driver>, PortError> {
+    let mtu = spec.number("mtu", 68..=MAX_MTU)?.unwrap_or(1500);
+    let filter = Filter::from_spec(spec)?;
+    let words = [("extended", false), ("legacy", true)];
+    let legacy = spec.choice("descriptors", words)?;
+    let port = spec.to_string();
+    let nic = Nic::new(device).map_err(bus_error(&port))?;
+    // Whoever had it before may have left it running, and with another address.
+    nic.stop().map_err(bus_error(&port))?;
+    let mac = nic.mac().map_err(bus_error(&port))?;
+    Ok(Box::new(E1000e {
+        was_up: AtomicBool::new(nic.link(0).up),
+        nic,
+        port,
+        mac,
+        mtu,
+        filter,
+        legacy,
+        counters: Arc::default(),
+        changes: AtomicU64::new(0),
+        reached: None,
+    }))
+}
+
+struct E1000e<D: Device> {
+    nic: Nic<D>,
+    port: String,
+    mac: MacAddr,
+    mtu: usize,
+    filter: Filter,
+    legacy: bool,
+    counters: Arc<Counters>,
+    /// Of the link, and how it was at the last look.
+    changes: AtomicU64,
+    was_up: AtomicBool,
+    /// While it runs: what it reaches.
+    reached: Option<Reached>,
+}
+
+/// What a running device reaches of the world. Its memory is taken away from it last.
+struct Reached {
+    _interrupts: Option<Arc<Interrupts>>,
+    _rings: DmaMapping,
+    _frames: DmaMapping,
+}
+
+/// Descriptors of a ring that is to have at least so many.
+fn ring_size(asked: usize) -> usize {
+    asked.max(MIN_RING).next_power_of_two()
+}
+
+impl<D: Device> E1000e<D> {
+    fn unsupported(&self, asked: String, offered: String) -> PortError {
+        PortError::Unsupported {
+            port: self.port.clone(),
+            asked,
+            offered,
+        }
+    }
+
+    fn failed(&self, what: String) -> PortError {
+        PortError::Device {
+            port: self.port.clone(),
+            what,
+        }
+    }
+
+    /// Bytes of the longest frame, a tag included.
+    fn longest(&self) -> usize {
+        self.mtu + ETHERNET + TAG
+    }
+
+    /// Has the device run, with its rings in fresh memory.
+    fn run<F: Format>(&self, config: &PortConfig) -> Result<(Queues, Reached), PortError> {
+        let Self { nic, port, .. } = self;
+        let (bus, error) = (&nic.bus, bus_error(port));
+        let size = ring_size(config.ring);
+        let (rx_queues, tx_queues) = (config.rx_queues.into(), usize::from(config.tx_queues));
+        let region = MemoryRegion::builder((rx_queues + tx_queues) * Ring::bytes(size))
+            .numa_node(nic.device.numa_node())
+            .build();
+        let region = region.map_err(|error| self.failed(error.to_string()))?;
+        let memory = nic.device.map(&Arc::new(region)).map_err(&error)?;
+        let frames = nic.device.map(config.pool.region()).map_err(&error)?;
+        let ring = |index| {
+            let ring = Ring::new(&memory, index * Ring::bytes(size), size);
+            let what = "a ring is not in one piece for it; use larger pages or an IOMMU";
+            ring.ok_or_else(|| self.failed(what.into()))
+        };
+        let mut addresses = DeviceAddresses::new();
+        addresses.add(config.pool.region(), frames.addresses());
+        let room = config.pool.data_room();
+        let (room, how) = setup::buffer_size(room).ok_or_else(|| self.small_room(room))?;
+
+        Counters::clear(bus);
+        setup::set_offloads(bus, F::EXTENDED, rx_queues > 1);
+        if rx_queues > 1 {
+            setup::set_rss(bus);
+        }
+        let how = how | setup::set_filter(bus, self.mac, &self.filter);
+        let interrupts = nic.device.interrupts(QUEUES).ok().map(Arc::new);
+        if interrupts.is_some() {
+            setup::set_vectors(bus);
+        }
+        let mut rx = Vec::new();
+        for queue in 0..rx_queues {
+            let parts = RxParts::<D> {
+                bus: bus.clone(),
+                clock: nic.clock.clone(),
+                queue,
+                ring: ring(queue)?,
+                addresses: addresses.clone(),
+                pool: config.pool.clone(),
+                room,
+                longest: self.longest(),
+                counters: self.counters.clone(),
+                interrupts: interrupts.clone(),
+            };
+            setup::set_rx_ring(bus, queue, &parts.ring);
+            rx.push(Rx::<D, F>::new(parts));
+        }
+        let mut tx: Vec<Box<dyn TxDriver>> = Vec::new();
+        for queue in 0..tx_queues {
+            let parts = TxParts::<D> {
+                bus: bus.clone(),
+                clock: nic.clock.clone(),
+                queue,
+                ring: ring(rx_queues + queue)?,
+                addresses: addresses.clone(),
+                pool: config.pool.clone(),
+                longest: self.longest(),
+            };
+            setup::set_tx_ring(bus, queue, &parts.ring);
+            tx.push(Box::new(Tx::new(parts)));
+        }
+        nic.set_link_up().map_err(&error)?;
+        nic.device.set_bus_master(true).map_err(&error)?;
+        if tx_queues > 0 {
+            setup::enable_tx(bus);
+        }
+        if rx_queues > 0 {
+            setup::enable_rx(bus, how, self.mtu > 1500);
+        }
+        // The tail of a ring is moved when the device receives (section 4.6.5).
+        rx.iter_mut().for_each(Rx::fill);
+        let boxed = |rx| -> Box<dyn RxDriver> { Box::new(rx) };
+        let rx = rx.into_iter().map(boxed).collect();
+        let reached = Reached {
+            _interrupts: interrupts,
+            _rings: memory,
+            _frames: frames,
+        };
+        Ok((Queues { rx, tx }, reached))
+    }
+
+    fn small_room(&self, room: usize) -> PortError {
+        let asked = format!("a pool with buffers of {room} bytes");
+        self.unsupported(asked, "buffers of 256 bytes and more".into())
+    }
+
+    /// Brings the device to rest, and takes its memory away from it.
+    fn rest(&mut self) -> Result<(), PortError> {
+        let result = self.nic.stop().map_err(bus_error(&self.port));
+        self.reached = None;
+        result
+    }
+}
+
+impl<D: Device> Driver for E1000e<D> {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            max_rx_queues: QUEUES,
+            max_tx_queues: QUEUES,
+            mac: Some(self.mac),
+            max_frame: self.mtu + ETHERNET,
+            wire_time: false,
+            recorded: false,
+            kernel_backed: false,
+        }
+    }
+
+    fn validate(&self, config: &PortConfig) -> Result<(), PortError> {
+        let (ring, room) = (config.ring, config.pool.data_room());
+        if ring > MAX_RING {
+            let asked = format!("a ring of {ring}");
+            return Err(self.unsupported(asked, format!("rings of at most {MAX_RING}")));
+        }
+        if setup::buffer_size(room).is_none() {
+            return Err(self.small_room(room));
+        }
+        if self.legacy && config.rx_queues > 1 {
+            let asked = "several receive queues with descriptors=legacy".into();
+            return Err(self.unsupported(asked, "one, or descriptors=extended".into()));
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
+        self.nic.reset().map_err(bus_error(&self.port))?;
+        let run = if self.legacy {
+            Self::run::<Legacy>
+        } else {
+            Self::run::<Extended>
+        };
+        match run(self, config) {
+            Ok((queues, reached)) => {
+                self.reached = Some(reached);
+                Ok(queues)
+            }
+            Err(error) => {
+                // That it could not be started is what there is to tell.
+                let _ = self.rest();
+                Err(error)
+            }
+        }
+    }
+
+    fn stop(&mut self) -> Result<(), PortError> {
+        // A reset clears them.
+        self.counters.statistics(&self.nic.bus);
+        self.rest()
+    }
+
+    fn link(&self) -> Link {
+        let link = self.nic.link(0);
+        let was_up = self.was_up.swap(link.up, Ordering::Relaxed);
+        let changed = self.nic.has_link_changed() || link.up != was_up;
+        let more = u64::from(changed);
+        let changes = self.changes.fetch_add(more, Ordering::Relaxed) + more;
+        Link { changes, ..link }
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.counters.statistics(&self.nic.bus)
+    }
+
+    fn registers(&self) -> String {
+        let (bus, table) = (&self.nic.bus, REGISTERS);
+        Dump { bus, table }.to_string()
+    }
+}
+
+impl<D: Device> Drop for E1000e<D> {
+    /// A port that is dropped while it runs has not been stopped.
+    fn drop(&mut self) {
+        if self.reached.is_some() {
+            let _ = self.rest();
+        }
+    }
+}

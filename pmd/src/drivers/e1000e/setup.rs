@@ -1,0 +1,152 @@
+//! Before frames can pass: filters, RSS, rings. Sections 4.6.5 and 4.6.6 of the datasheet.
+
+use super::descriptors::Ring;
+use super::registers::{
+    CTRL_EXT, CTRL_EXT_PBA_CLR, EIAC, IMS_RXQ0, IMS_RXQ1, IVAR, IVAR_RXQ0_VALID, IVAR_RXQ1_VALID,
+    MRQC, MRQC_IPV4, MRQC_IPV6, MRQC_RSS, MRQC_TCP_IPV4, MRQC_TCP_IPV6, MTA, RAH, RAH_AV, RAL,
+    RCTL, RCTL_BAM, RCTL_EN, RCTL_LPE, RCTL_MPE, RCTL_SECRC, RCTL_UPE, RDBAH, RDBAL, RDH, RDLEN,
+    RDT, RETA, RFCTL, RFCTL_EXTEN, RSSRK, RXCSUM, RXCSUM_IPOFLD, RXCSUM_PCSD, RXCSUM_TUOFLD,
+    RXDCTL, RXDCTL_GRAN, TARC, TARC_ENABLE, TCTL, TCTL_EN, TCTL_MULR, TCTL_PSP, TDBAH, TDBAL, TDH,
+    TDLEN, TDT, TIPG, TXDCTL, TXDCTL_GRAN, TXDCTL_RESERVED_ONE,
+};
+use crate::bus::Bus;
+use crate::driver::filter::{Filter, Multicast};
+use crate::net::MacAddr;
+
+/// The sizes that receive buffers can have (section 10.2.5.1), largest first, and the bits of
+/// RCTL that say so: whole KiB, or one of those that are smaller.
+pub(super) fn buffer_size(room: usize) -> Option<(usize, u32)> {
+    const BSIZE_512: u32 = 2 << 16;
+    const BSIZE_256: u32 = 3 << 16;
+    match room {
+        0..256 => None,
+        256..512 => Some((256, BSIZE_256)),
+        512..1024 => Some((512, BSIZE_512)),
+        _ => {
+            let kib = (room / 1024).min(15);
+            Some((kib * 1024, (kib as u32) << 27))
+        }
+    }
+}
+
+/// Which frames are received (section 7.1.1): those for the station itself and for all, and what
+/// the filter says.
+pub(super) fn set_filter(bus: &impl Bus, mac: MacAddr, filter: &Filter) -> u32 {
+    let listed: &[MacAddr] = match &filter.multicast {
+        Multicast::Listed(list) => list,
+        Multicast::All => &[],
+    };
+    // Fifteen groups are matched exactly, as stations are; of more, the hash lets some pass that
+    // nobody asked for.
+    let (exact, hashed) = listed.split_at(listed.len().min(RAL.count - 1));
+    for index in 0..MTA.count {
+        bus.write32(MTA.of(index), 0);
+    }
+    let none = std::iter::repeat(None);
+    let stations = std::iter::once(&mac).chain(exact).map(Some);
+    for (index, station) in (0..RAL.count).zip(stations.chain(none)) {
+        let [a, b, c, d, e, f] = station.unwrap_or(&MacAddr::ZERO).0;
+        let valid = if station.is_some() { RAH_AV } else { 0 };
+        bus.write32(RAL.of(index), u32::from_le_bytes([a, b, c, d]));
+        bus.write32(RAH.of(index), u32::from_le_bytes([e, f, 0, 0]) | valid);
+    }
+    let mut table = [0_u32; MTA.count];
+    for group in hashed {
+        // Bits 47:36 of the address (section 10.2.5.17, RCTL.MO = 0).
+        let hash = usize::from(u16::from_le_bytes([group.0[4], group.0[5]]) >> 4);
+        table[hash / 32 % MTA.count] |= 1 << (hash % 32);
+    }
+    for (index, word) in table.into_iter().enumerate() {
+        bus.write32(MTA.of(index), word);
+    }
+    let promiscuous = if filter.promiscuous { RCTL_UPE } else { 0 };
+    let all_groups = match filter.multicast {
+        Multicast::All => RCTL_MPE,
+        Multicast::Listed(_) => 0,
+    };
+    RCTL_BAM | promiscuous | all_groups
+}
+
+/// The key of the RSS hash's test vectors, which spreads as well as any.
+const RSS_KEY: [u8; 40] = [
+    0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0,
+    0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c,
+    0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
+];
+
+/// Shares flows out to two queues (section 7.1.11): by addresses, and the ports of TCP. The device
+/// knows no ports of UDP. Frames without IP go to queue 0.
+pub(super) fn set_rss(bus: &impl Bus) {
+    for (index, word) in RSS_KEY.as_chunks().0.iter().enumerate() {
+        bus.write32(RSSRK.of(index), u32::from_le_bytes(*word));
+    }
+    // The queue is bit 7 of an entry (section 10.2.5.22): 0, 1, 0, 1.
+    for index in 0..RETA.count {
+        bus.write32(RETA.of(index), 0x8000_8000);
+    }
+    let kinds = MRQC_TCP_IPV4 | MRQC_IPV4 | MRQC_TCP_IPV6 | MRQC_IPV6;
+    bus.write32(MRQC.at, MRQC_RSS | kinds);
+}
+
+/// Has checksums verified (section 7.1.10), and descriptors written in the extended format or not.
+/// RSS takes the place of the checksum of the whole frame.
+pub(super) fn set_offloads(bus: &impl Bus, extended: bool, rss: bool) {
+    let rss = if rss { RXCSUM_PCSD } else { 0 };
+    bus.write32(RXCSUM.at, RXCSUM_IPOFLD | RXCSUM_TUOFLD | rss);
+    bus.write32(RFCTL.at, if extended { RFCTL_EXTEN } else { 0 });
+}
+
+/// Tells the device of a receive ring, which is empty (section 4.6.5).
+pub(super) fn set_rx_ring(bus: &impl Bus, queue: usize, ring: &Ring) {
+    bus.write32(RDBAL.of(queue), ring.address() as u32);
+    bus.write32(RDBAH.of(queue), (ring.address() >> 32) as u32);
+    bus.write32(RDLEN.of(queue), ring.len());
+    bus.write32(RDH.of(queue), 0);
+    bus.write32(RDT.of(queue), 0);
+    // In descriptors: fetch when 32 are left and 4 or more are there, write back each at once.
+    bus.write32(RXDCTL.of(queue), RXDCTL_GRAN | 1 << 16 | 4 << 8 | 32);
+}
+
+/// Tells the device of a transmit ring, which is empty (section 4.6.6).
+pub(super) fn set_tx_ring(bus: &impl Bus, queue: usize, ring: &Ring) {
+    bus.write32(TDBAL.of(queue), ring.address() as u32);
+    bus.write32(TDBAH.of(queue), (ring.address() >> 32) as u32);
+    bus.write32(TDLEN.of(queue), ring.len());
+    bus.write32(TDH.of(queue), 0);
+    bus.write32(TDT.of(queue), 0);
+    // In descriptors: fetch when 31 are left; those that report are written back at once.
+    let thresholds = 1 << 8 | 31;
+    bus.write32(
+        TXDCTL.of(queue),
+        TXDCTL_GRAN | TXDCTL_RESERVED_ONE | thresholds,
+    );
+    let arbitration = bus.read32(TARC.of(queue));
+    bus.write32(TARC.of(queue), arbitration | TARC_ENABLE);
+}
+
+/// Starts receiving: `how` are the bits of filters and buffer size. Without `jumbo`, the device
+/// drops frames of more than 1522 bytes itself. The CRC is cut off.
+pub(super) fn enable_rx(bus: &impl Bus, how: u32, jumbo: bool) {
+    let jumbo = if jumbo { RCTL_LPE } else { 0 };
+    bus.write32(RCTL.at, RCTL_EN | RCTL_SECRC | jumbo | how);
+}
+
+/// Starts sending (section 4.6.6): short frames are padded, and the gaps between frames are those
+/// of the standard.
+pub(super) fn enable_tx(bus: &impl Bus) {
+    bus.write32(TIPG.at, 8 | 8 << 10 | 6 << 20);
+    let (threshold, distance) = (0xf << 4, 0x3f << 12);
+    bus.write32(
+        TCTL.at,
+        TCTL_EN | TCTL_PSP | TCTL_MULR | threshold | distance,
+    );
+}
+
+/// Has each receive queue signal a vector of its own (section 7.4), once it is armed: the cause
+/// and its mask clear themselves.
+pub(super) fn set_vectors(bus: &impl Bus) {
+    bus.write32(IVAR.at, IVAR_RXQ0_VALID | IVAR_RXQ1_VALID | 1 << 4);
+    bus.write32(EIAC.at, IMS_RXQ0 | IMS_RXQ1);
+    let control = bus.read32(CTRL_EXT.at);
+    bus.write32(CTRL_EXT.at, control | CTRL_EXT_PBA_CLR);
+}

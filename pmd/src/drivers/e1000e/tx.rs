@@ -1,0 +1,303 @@
+//! Sends frames out of the buffers that they are in: section 7.2 of the datasheet.
+//!
+//! The device is asked to report the last descriptor of each burst, and is done with all of the
+//! burst when it has: one look at one word for many frames.
+
+use std::collections::VecDeque;
+use std::ptr::NonNull;
+
+use pollux_mempool::time::Ns;
+use pollux_mempool::{Burst, BurstMut, Mbuf, Mempool, PoolCache};
+
+use super::descriptors::{Ring, Transmit};
+use super::nic::switch_off;
+use super::registers::{TCTL, TDT};
+use crate::bus::{Bus, Device};
+use crate::clock::Clock;
+use crate::driver::TxDriver;
+use crate::drivers::virtio::{Assembly, DeviceAddresses, alloc};
+use crate::ledger::Sent;
+
+/// How long the end waits for frames that are on their way.
+const LINGER: Ns = Ns(100_000_000);
+
+/// Buffers are freed by so many.
+const FREE: usize = 32;
+
+/// The device pads frames, but none that are shorter than this.
+const SHORTEST: usize = 17;
+
+/// Most pieces of a frame. One that has more is copied into fewer.
+const MAX_PIECES: usize = 40;
+
+/// What a transmit queue is made of.
+pub(super) struct TxParts<D: Device> {
+    pub(super) bus: D::Bus,
+    pub(super) clock: D::Clock,
+    pub(super) queue: usize,
+    pub(super) ring: Ring,
+    pub(super) addresses: DeviceAddresses,
+    /// For frames that the device cannot reach where they are.
+    pub(super) pool: Mempool,
+    /// Bytes of the longest frame.
+    pub(super) longest: usize,
+}
+
+/// What is sent together.
+#[derive(Clone, Copy, Default)]
+struct Batch {
+    /// Number of the descriptor that is reported.
+    last: u32,
+    frames: u64,
+    bytes: u64,
+}
+
+/// A transmit queue.
+pub(super) struct Tx<D: Device> {
+    parts: TxParts<D>,
+    /// By slot: a frame is at the last of its pieces.
+    posted: Box<[Option<Mbuf>]>,
+    /// On their way, oldest first; as many as the ring has descriptors, at most.
+    batches: VecDeque<Batch>,
+    /// Numbers of the oldest descriptor on its way, and of the next to be written.
+    oldest: u32,
+    next: u32,
+    /// A descriptor that is not written yet: it may be the one that is reported.
+    held: Option<[u64; 2]>,
+    copy: Assembly,
+}
+
+impl<D: Device> Tx<D> {
+    /// A queue whose ring is empty.
+    pub(super) fn new(parts: TxParts<D>) -> Self {
+        let size = parts.ring.size();
+        Self {
+            posted: (0..size).map(|_| None).collect(),
+            batches: VecDeque::with_capacity(size as usize),
+            oldest: 0,
+            next: 0,
+            held: None,
+            copy: Assembly::new(),
+            parts,
+        }
+    }
+
+    /// The ring is never filled whole, as that would look like an empty one.
+    #[inline(always)]
+    fn free(&self) -> usize {
+        (self.parts.ring.size() - 1 - self.next.wrapping_sub(self.oldest)) as usize
+    }
+
+    #[inline(always)]
+    fn post(&mut self, mbuf: Mbuf, batch: &mut Batch, cache: &mut PoolCache, sent: &mut Sent) {
+        let len = mbuf.len();
+        let longest = self.parts.longest;
+        if mbuf.segment_count() == 1
+            && (SHORTEST..=longest).contains(&len)
+            && let Some(data) = NonNull::new(mbuf.data_ptr().cast_mut())
+            && let Some(address) = self.parts.addresses.of(data, len)
+        {
+            self.put([address, Transmit::piece(len, true, false)]);
+            self.keep(mbuf, len, batch);
+            return;
+        }
+        if let Err(mbuf) = self.post_slowly(mbuf, batch, cache) {
+            sent.count_errors(1);
+            if let Some(mbuf) = mbuf {
+                cache.free(mbuf);
+            }
+        }
+    }
+
+    /// Writes the descriptor that was held back, and holds this one back.
+    #[inline(always)]
+    fn put(&mut self, words: [u64; 2]) {
+        if let Some(held) = self.held.replace(words) {
+            self.parts.ring.write(self.next.wrapping_sub(1), held);
+        }
+        self.next = self.next.wrapping_add(1);
+    }
+
+    /// Keeps a frame until its last piece, which was put just now, has been sent.
+    #[inline(always)]
+    fn keep(&mut self, mbuf: Mbuf, len: usize, batch: &mut Batch) {
+        let slot = self.parts.ring.slot(self.next.wrapping_sub(1));
+        if let Some(posted) = self.posted.get_mut(slot) {
+            *posted = Some(mbuf);
+        }
+        batch.frames += 1;
+        batch.bytes += len as u64;
+    }
+
+    /// A frame of several pieces, one that must be padded, or one that the device cannot reach.
+    ///
+    /// # Errors
+    /// It cannot be sent; the frame, if it is still there.
+    #[cold]
+    fn post_slowly(
+        &mut self,
+        mut mbuf: Mbuf,
+        batch: &mut Batch,
+        cache: &mut PoolCache,
+    ) -> Result<(), Option<Mbuf>> {
+        let mut total = mbuf.total_len();
+        if total == 0 || total > self.parts.longest {
+            return Err(Some(mbuf));
+        }
+        if total < SHORTEST {
+            match mbuf.append(SHORTEST - total) {
+                Some(padding) => padding.fill(0),
+                None => return Err(Some(mbuf)),
+            }
+            total = SHORTEST;
+        }
+        if !self.reaches(&mbuf) {
+            mbuf = self.copied(mbuf, cache).ok_or(None)?;
+        }
+        let pieces = mbuf
+            .segments()
+            .filter(|segment| !segment.is_empty())
+            .count();
+        if !self.reaches(&mbuf) || pieces > self.free() {
+            return Err(Some(mbuf));
+        }
+        let segments = mbuf.segments().filter(|segment| !segment.is_empty());
+        for (i, segment) in segments.enumerate() {
+            if let Some(address) = self.address(segment) {
+                let is_last = i + 1 == pieces;
+                self.put([address, Transmit::piece(segment.len(), is_last, false)]);
+            }
+        }
+        self.keep(mbuf, total, batch);
+        Ok(())
+    }
+
+    fn address(&self, segment: &[u8]) -> Option<u64> {
+        let data = NonNull::from(segment).cast();
+        self.parts.addresses.of(data, segment.len())
+    }
+
+    /// Whether the device can send a frame from where it is.
+    fn reaches(&self, mbuf: &Mbuf) -> bool {
+        mbuf.segment_count() <= MAX_PIECES
+            && mbuf
+                .segments()
+                .all(|segment| self.address(segment).is_some())
+    }
+
+    /// The same frame in buffers that the device was given.
+    fn copied(&mut self, mbuf: Mbuf, cache: &mut PoolCache) -> Option<Mbuf> {
+        let copied = mbuf.segments().all(|segment| {
+            let from = NonNull::from(segment).cast();
+            // SAFETY: the bytes are borrowed from the frame.
+            unsafe {
+                self.copy
+                    .append(from, segment.len(), || alloc(&self.parts.pool, cache))
+            }
+        });
+        cache.free(mbuf);
+        if !copied {
+            self.copy.abandon(cache);
+        }
+        self.copy.finish()
+    }
+
+    /// Takes back what has been sent, batch by batch, and counts it.
+    fn complete(&mut self, sent: &mut Sent, mut done: impl FnMut(Mbuf)) {
+        while let Some(&Batch {
+            last,
+            frames,
+            bytes,
+        }) = self.batches.front()
+            && Transmit::is_done(self.parts.ring.read(last))
+        {
+            let end = last.wrapping_add(1);
+            while self.oldest != end {
+                let slot = self.parts.ring.slot(self.oldest);
+                if let Some(mbuf) = self.posted.get_mut(slot).and_then(Option::take) {
+                    done(mbuf);
+                }
+                self.oldest = self.oldest.wrapping_add(1);
+            }
+            self.batches.pop_front();
+            sent.count(frames, bytes);
+        }
+    }
+
+    fn free_sent(&mut self, cache: &mut PoolCache, sent: &mut Sent) {
+        let mut done = Burst::<FREE>::new();
+        self.complete(sent, |mbuf| {
+            if let Err(mbuf) = done.push(mbuf) {
+                cache.free_burst(&mut done);
+                drop(done.push(mbuf));
+            }
+        });
+        cache.free_burst(&mut done);
+    }
+}
+
+impl<D: Device> TxDriver for Tx<D> {
+    /// A frame counts as sent when the device has reported it; an empty burst has its use: it
+    /// counts them.
+    #[inline]
+    fn tx(&mut self, cache: &mut PoolCache, burst: &mut BurstMut<'_>, sent: &mut Sent) -> usize {
+        let wanted = burst.as_slice().iter().map(descriptors).sum::<usize>();
+        // Late and many at once: each look has a cache line come over that the device writes.
+        let size = self.parts.ring.size() as usize;
+        if self.free() < wanted.max(size / 4) || burst.is_empty() {
+            self.free_sent(cache, sent);
+        }
+        let mut free = self.free();
+        let mut taken = burst.len();
+        if wanted > free {
+            let fits = |mbuf: &&Mbuf| {
+                let left = free.checked_sub(descriptors(mbuf));
+                free = left.unwrap_or(free);
+                left.is_some()
+            };
+            taken = burst.as_slice().iter().take_while(fits).count();
+        }
+        if taken == 0 {
+            return 0;
+        }
+        let mut batch = Batch::default();
+        burst.take_front(taken, |mbuf| self.post(mbuf, &mut batch, cache, sent));
+        if let Some([address, word]) = self.held.take() {
+            batch.last = self.next.wrapping_sub(1);
+            let word = word | Transmit::piece(0, false, true);
+            self.parts.ring.write(batch.last, [address, word]);
+            self.batches.push_back(batch);
+            let tail = self.parts.ring.slot(self.next) as u32;
+            self.parts.bus.write32(TDT.of(self.parts.queue), tail);
+        }
+        taken
+    }
+
+    fn finish(&mut self, sent: &mut Sent) {
+        let clock = self.parts.clock.clone();
+        let (start, linger) = (clock.now(), clock.to_cycles(LINGER));
+        loop {
+            self.complete(sent, drop);
+            if self.batches.is_empty() || clock.now().since(start) > linger {
+                break;
+            }
+            clock.relax();
+        }
+        // Nobody can say what becomes of those that are on their way.
+        sent.count_errors(self.batches.iter().map(|batch| batch.frames).sum());
+        self.batches.clear();
+    }
+}
+
+impl<D: Device> Drop for Tx<D> {
+    /// The device lets go of the frames before their buffers go back to the pool.
+    fn drop(&mut self) {
+        switch_off(&self.parts.bus, &self.parts.clock, TCTL);
+    }
+}
+
+/// Descriptors that a frame takes at most.
+#[inline(always)]
+fn descriptors(mbuf: &Mbuf) -> usize {
+    mbuf.segment_count().min(MAX_PIECES)
+}
