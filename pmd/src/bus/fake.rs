@@ -21,8 +21,8 @@ pub trait Model: Send + 'static {
     /// Bytes in each of its windows; 0 where there is none.
     fn bars(&self) -> [usize; 6];
 
-    /// 32 bits of configuration space; `None` beyond its end. The command register is the fake
-    /// device's own.
+    /// 32 bits of configuration space; `None` beyond its end. The command register, the lower half
+    /// of its word, is the fake device's own.
     fn config(&mut self, at: u16) -> Option<u32> {
         let ids = self.ids();
         match at {
@@ -248,7 +248,9 @@ impl<M: Model> Device for FakeDevice<M> {
 
     fn config(&self, at: u16) -> Result<u32, BusError> {
         let found = self.with(|model, world| match at {
-            COMMAND => Some(world.command),
+            COMMAND => model
+                .config(at)
+                .map(|word| word & 0xffff_0000 | world.command),
             at => model.config(at),
         });
         let device = self.name().into();

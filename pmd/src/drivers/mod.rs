@@ -19,7 +19,7 @@ mod virtio;
 pub use e1000e::hostile as hostile_e1000e;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
-pub use virtio::hostile as hostile_virtio;
+pub use virtio::{hostile as hostile_virtio, pci::hostile as hostile_virtio_pci};
 
 use std::io;
 

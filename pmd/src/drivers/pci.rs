@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::e1000e;
+use super::virtio::pci as virtio;
 use crate::bus::pci::Address;
 use crate::bus::vfio::{VfioDevice, VfioOptions};
 use crate::bus::{BusError, Device, Ids};
@@ -74,13 +75,17 @@ pub(crate) struct Entry<D> {
 
 impl<D: Device> Entry<D> {
     /// All drivers: a line for each device that one of them knows.
-    const ALL: &'static [Self] = &[Entry {
-        vendor: 0x8086,
-        device: 0x10d3,
-        name: "82574L",
-        options: e1000e::OPTIONS,
-        open: e1000e::open,
-    }];
+    const ALL: &'static [Self] = &[
+        Entry {
+            vendor: 0x8086,
+            device: 0x10d3,
+            name: "82574L",
+            options: e1000e::OPTIONS,
+            open: e1000e::open,
+        },
+        virtio_net(0x1041, "virtio-net"),
+        virtio_net(0x1000, "virtio-net, transitional"),
+    ];
 
     fn find(ids: Ids) -> Option<&'static Self> {
         let is_it = |entry: &&Self| (entry.vendor, entry.device) == (ids.vendor, ids.device);
@@ -100,6 +105,17 @@ impl<D: Device> Entry<D> {
         };
         let all: Vec<_> = Self::ALL.iter().map(one).collect();
         all.join(", ")
+    }
+}
+
+/// Virtio 1.2 sections 4.1.2 and 5.1.1.
+const fn virtio_net<D: Device>(device: u16, name: &'static str) -> Entry<D> {
+    Entry {
+        vendor: 0x1af4,
+        device,
+        name,
+        options: virtio::OPTIONS,
+        open: virtio::open,
     }
 }
 

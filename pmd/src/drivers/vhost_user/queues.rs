@@ -9,8 +9,9 @@ use pollux_mempool::{BurstMut, PoolCache};
 
 use super::connection::Ended;
 use super::control::Control;
+use crate::clock::TscClock;
 use crate::driver::{Origin, RxDriver, TxDriver};
-use crate::drivers::virtio::{DeviceRx, DeviceTx, DriverRx, DriverTx};
+use crate::drivers::virtio::{DeviceRx, DeviceTx, DriverRx, DriverTx, LINGER};
 use crate::ledger::{Balance, Sent, Tally};
 use crate::port::RxState;
 
@@ -153,7 +154,7 @@ impl TxRing for DriverTx {
     }
 
     fn finish(&mut self, sent: &mut Sent) {
-        self.finish(sent);
+        self.finish(&TscClock::get(), LINGER, sent);
     }
 }
 

@@ -188,40 +188,51 @@ impl QueueMemory {
         packed: bool,
         numa_node: Option<u32>,
     ) -> Result<Vec<Self>, QueueError> {
-        let shapes = Areas::of(size, packed)?;
+        Self::of_sizes(&vec![size; count], packed, numa_node)
+    }
+
+    /// Zeroed memory for queues of these sizes, in one region.
+    ///
+    /// # Errors
+    /// As for [`several`](Self::several).
+    pub(crate) fn of_sizes(
+        sizes: &[u16],
+        packed: bool,
+        numa_node: Option<u32>,
+    ) -> Result<Vec<Self>, QueueError> {
         let mut end = 0;
         let mut place = |len: usize| {
             let start = end;
             end += len.next_multiple_of(LINE);
             start
         };
-        let offsets = Areas {
-            descriptors: place(shapes.descriptors.len),
-            driver: place(shapes.driver.len),
-            device: place(shapes.device.len),
-        };
-        let header = place(header::LEN);
-        let region = MemoryRegion::builder((count * end).max(1))
+        let mut places = Vec::with_capacity(sizes.len());
+        for &size in sizes {
+            let shapes = Areas::of(size, packed)?;
+            let offsets = Areas {
+                descriptors: place(shapes.descriptors.len),
+                driver: place(shapes.driver.len),
+                device: place(shapes.device.len),
+            };
+            places.push((size, shapes, offsets, place(header::LEN)));
+        }
+        let region = MemoryRegion::builder(end.max(1))
             .numa_node(numa_node)
             .build()?;
         let region = Arc::new(region);
-        (0..count)
-            .map(|queue| {
-                let base = queue * end;
-                let at = offsets.try_zip(shapes, |offset, shape| {
-                    region.ptr_at(base + offset, shape.len)
-                })?;
-                // SAFETY: `ptr_at` has checked the lengths; the region is page aligned and all
-                // offsets are multiples of a cache line; it is zeroed, holds these queues alone,
-                // and gives out pointers only.
-                let ring = unsafe { RingMemory::new(at, size, packed, region.clone()) };
-                Ok(Self {
-                    header: region.ptr_at(base + header, header::LEN)?,
-                    region: region.clone(),
-                    ring,
-                })
+        let queue = |(size, shapes, offsets, header): (_, Areas<Shape>, Areas<usize>, _)| {
+            let at = offsets.try_zip(shapes, |offset, shape| region.ptr_at(offset, shape.len))?;
+            // SAFETY: `ptr_at` has checked the lengths; the region is page aligned and all offsets
+            // are multiples of a cache line; it is zeroed, holds these queues alone, and gives out
+            // pointers only.
+            let ring = unsafe { RingMemory::new(at, size, packed, region.clone()) };
+            Ok(Self {
+                header: region.ptr_at(header, header::LEN)?,
+                region: region.clone(),
+                ring,
             })
-            .collect()
+        };
+        places.into_iter().map(queue).collect()
     }
 
     /// The region that the queue lies in, to be made known to the device.

@@ -13,18 +13,32 @@ pub(crate) struct Features(pub(crate) u64);
 impl Features {
     /// `VIRTIO_NET_F_MTU`: the device tells the largest MTU.
     pub(crate) const MTU: Self = Self(1 << 3);
+    /// `VIRTIO_NET_F_MAC`: the device tells its address.
+    pub(crate) const MAC: Self = Self(1 << 5);
     /// `VIRTIO_NET_F_MRG_RXBUF`: a received frame may fill several buffers.
     pub(crate) const MERGEABLE: Self = Self(1 << 15);
+    /// `VIRTIO_NET_F_STATUS`: the device tells whether its link is up.
+    pub(crate) const STATUS: Self = Self(1 << 16);
+    /// `VIRTIO_NET_F_CTRL_VQ`: there is a control queue.
+    pub(crate) const CONTROL: Self = Self(1 << 17);
+    /// `VIRTIO_NET_F_CTRL_RX`: what is received can be chosen, by the control queue.
+    pub(crate) const CONTROL_RX: Self = Self(1 << 18);
     /// `VIRTIO_NET_F_MQ`: several pairs of queues.
     pub(crate) const SEVERAL_QUEUES: Self = Self(1 << 22);
     /// `VHOST_USER_F_PROTOCOL_FEATURES`: no feature of the device, but of the vhost-user protocol.
     pub(crate) const VHOST_USER_PROTOCOL: Self = Self(1 << 30);
     /// `VIRTIO_F_VERSION_1`: not a device from before the standard. We speak with no others.
     pub(crate) const VERSION_1: Self = Self(1 << 32);
+    /// `VIRTIO_F_ACCESS_PLATFORM`: the device's addresses are those that the IOMMU, if there is one,
+    /// translates.
+    pub(crate) const ACCESS_PLATFORM: Self = Self(1 << 33);
     /// `VIRTIO_F_RING_PACKED`: packed rings (section 2.8).
     pub(crate) const PACKED: Self = Self(1 << 34);
     /// `VIRTIO_F_IN_ORDER`: buffers are used in the order in which they were made available.
     pub(crate) const IN_ORDER: Self = Self(1 << 35);
+    /// `VIRTIO_F_ORDER_PLATFORM`: memory is to be ordered as for devices in hardware, not as for
+    /// another processor. On x86 our stores are in order for both.
+    pub(crate) const ORDER_PLATFORM: Self = Self(1 << 36);
 
     /// Whether all bits of `other` are set.
     pub(crate) const fn contains(self, other: Self) -> bool {

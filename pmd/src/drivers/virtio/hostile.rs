@@ -10,9 +10,10 @@ use super::areas::{Areas, RingMemory, Shape};
 use super::packed::{Packed, Position};
 use super::split::Split;
 use super::{
-    DeviceAddresses, DeviceRx, DeviceTx, Doorbell, DriverRx, DriverTx, PeerMemory, PeerRegion,
-    Piece, QueueMemory, RingFeatures, header,
+    DeviceAddresses, DeviceRx, DeviceTx, Doorbell, DriverRx, DriverTx, LINGER, PeerMemory,
+    PeerRegion, Piece, QueueMemory, RingFeatures, header,
 };
+use crate::clock::TscClock;
 use crate::driver::Origin;
 use crate::ledger::{Sent, Tally};
 
@@ -218,7 +219,7 @@ impl HostileDevice {
     /// The last calls of both queues.
     pub fn finish(&mut self, tally: &mut Tally, sent: &mut Sent) {
         self.rx.finish(tally);
-        self.tx.finish(sent);
+        self.tx.finish(&TscClock::get(), LINGER, sent);
     }
 
     /// Whether the receive queue, and the transmit queue, are broken.

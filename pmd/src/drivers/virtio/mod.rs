@@ -36,6 +36,7 @@ mod header;
 #[cfg(any(test, fuzzing))]
 pub mod hostile;
 mod packed;
+pub(crate) mod pci;
 mod peer;
 mod split;
 #[cfg(test)]
@@ -44,8 +45,8 @@ mod tests;
 pub(crate) use addresses::DeviceAddresses;
 pub(crate) use areas::{Areas, QueueMemory};
 pub(crate) use device::{DeviceRx, DeviceTx};
-pub(crate) use doorbell::Doorbell;
-pub(crate) use driver::{DriverRx, DriverTx};
+pub(crate) use doorbell::{Doorbell, Notify};
+pub(crate) use driver::{DriverRx, DriverTx, LINGER};
 pub(crate) use features::{Features, RingFeatures};
 pub(crate) use frame::{Assembly, alloc};
 pub(crate) use peer::{PeerMemory, PeerRegion};

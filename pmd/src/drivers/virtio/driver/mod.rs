@@ -11,7 +11,7 @@ use super::areas::RingMemory;
 use super::{Broken, Piece};
 
 pub(crate) use rx::DriverRx;
-pub(crate) use tx::DriverTx;
+pub(crate) use tx::{DriverTx, LINGER};
 
 /// The driver's half of a ring. It keeps the posted buffers and what was posted of them, where the
 /// device cannot write.

@@ -1,5 +1,6 @@
 //! Receives frames into buffers of the pool, without a copy: virtio 1.2 section 5.1.6.3.
 
+use std::convert::Infallible;
 use std::ptr::NonNull;
 
 use pollux_mempool::{Burst, BurstMut, Mbuf, Mempool, PoolCache};
@@ -12,7 +13,7 @@ use crate::driver::Origin;
 use crate::drivers::virtio::areas::{QueueMemory, RingMemory};
 use crate::drivers::virtio::frame::Assembly;
 use crate::drivers::virtio::{
-    Broken, DeviceAddresses, Doorbell, Either, Piece, RingFeatures, either, header,
+    Broken, DeviceAddresses, Doorbell, Either, Notify, Piece, RingFeatures, either, header,
 };
 use crate::ledger::{Cause, Tally};
 
@@ -20,9 +21,9 @@ use crate::ledger::{Cause, Tally};
 const REFILL: usize = 32;
 
 /// The driver's receive queue.
-pub(crate) struct DriverRx(Either<Rx<SplitRing>, Rx<PackedRing>>);
+pub(crate) struct DriverRx<N = Infallible>(Either<Rx<SplitRing, N>, Rx<PackedRing, N>>);
 
-impl DriverRx {
+impl<N: Notify> DriverRx<N> {
     /// A queue in fresh memory, filled with buffers of `pool`: the device may use them from when
     /// it is told of the queue.
     pub(crate) fn new(
@@ -30,7 +31,7 @@ impl DriverRx {
         features: RingFeatures,
         addresses: DeviceAddresses,
         pool: &Mempool,
-        doorbell: Doorbell,
+        doorbell: Doorbell<N>,
     ) -> Self {
         let ring = memory.ring();
         if ring.is_packed() {
@@ -67,11 +68,11 @@ impl DriverRx {
     }
 }
 
-struct Rx<R> {
+struct Rx<R, N> {
     ring: R,
     addresses: DeviceAddresses,
     pool: Mempool,
-    doorbell: Doorbell,
+    doorbell: Doorbell<N>,
     /// Bytes of the header that lie in the headroom: all, or none if there is too little.
     in_front: usize,
     /// What is posted of each buffer, header included: the same for all of a pool, and zero before
@@ -83,13 +84,13 @@ struct Rx<R> {
     clock: TscClock,
 }
 
-impl<R: Ring> Rx<R> {
+impl<R: Ring, N: Notify> Rx<R, N> {
     fn new(
         memory: &RingMemory,
         features: RingFeatures,
         addresses: DeviceAddresses,
         pool: &Mempool,
-        doorbell: Doorbell,
+        doorbell: Doorbell<N>,
     ) -> Self {
         let mut rx = Self {
             ring: R::new(memory, features.in_order),

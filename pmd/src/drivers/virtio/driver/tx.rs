@@ -1,7 +1,7 @@
 //! Sends frames out of the buffers that they are in: virtio 1.2 section 5.1.6.2.
 
+use std::convert::Infallible;
 use std::ptr::NonNull;
-use std::time::Duration;
 
 use pollux_mempool::time::Ns;
 use pollux_mempool::{Burst, BurstMut, Mbuf, Mempool, PoolCache};
@@ -9,24 +9,24 @@ use pollux_mempool::{Burst, BurstMut, Mbuf, Mempool, PoolCache};
 use super::Ring;
 use super::packed::PackedRing;
 use super::split::SplitRing;
-use crate::clock::{Clock, TscClock};
+use crate::clock::Clock;
 use crate::drivers::virtio::areas::QueueMemory;
 use crate::drivers::virtio::frame::{Assembly, alloc};
 use crate::drivers::virtio::{
-    Broken, DeviceAddresses, Doorbell, Either, Piece, RingFeatures, either, header,
+    Broken, DeviceAddresses, Doorbell, Either, Notify, Piece, RingFeatures, either, header,
 };
 use crate::ledger::Sent;
 
 /// How long the end waits for frames that are on their way. A fuzzer's device takes none.
-const LINGER: Ns = Ns(if cfg!(fuzzing) { 0 } else { 100_000_000 });
+pub(crate) const LINGER: Ns = Ns(if cfg!(fuzzing) { 0 } else { 100_000_000 });
 
 /// Buffers are freed by so many.
 const FREE: usize = 32;
 
 /// The driver's transmit queue.
-pub(crate) struct DriverTx(Either<Tx<SplitRing>, Tx<PackedRing>>);
+pub(crate) struct DriverTx<N = Infallible>(Either<Tx<SplitRing, N>, Tx<PackedRing, N>>);
 
-impl DriverTx {
+impl<N: Notify> DriverTx<N> {
     /// A queue in fresh memory. A frame that the device cannot reach where it is goes through a
     /// buffer of `pool`.
     pub(crate) fn new(
@@ -34,7 +34,7 @@ impl DriverTx {
         features: RingFeatures,
         addresses: DeviceAddresses,
         pool: &Mempool,
-        doorbell: Doorbell,
+        doorbell: Doorbell<N>,
     ) -> Self {
         if memory.ring().is_packed() {
             Self(Either::Packed(Tx::new(
@@ -64,18 +64,18 @@ impl DriverTx {
         either!(&self.0, tx => tx.broken)
     }
 
-    /// The last call: waits a little for the device to take what is on its way. What it does not
-    /// take counts as an error.
-    pub(crate) fn finish(&mut self, sent: &mut Sent) {
-        either!(&mut self.0, tx => tx.finish(sent));
+    /// The last call: waits for the device to take what is on its way, for at most `patience` of
+    /// `clock`. What it does not take counts as an error.
+    pub(crate) fn finish(&mut self, clock: &impl Clock, patience: Ns, sent: &mut Sent) {
+        either!(&mut self.0, tx => tx.finish(clock, patience, sent));
     }
 }
 
-struct Tx<R> {
+struct Tx<R, N> {
     ring: R,
     addresses: DeviceAddresses,
     pool: Mempool,
-    doorbell: Doorbell,
+    doorbell: Doorbell<N>,
     /// Zeros: the header of frames without headroom.
     header: Piece,
     /// Room for the pieces of one frame.
@@ -83,18 +83,17 @@ struct Tx<R> {
     assembly: Assembly,
     in_flight: usize,
     broken: bool,
-    clock: TscClock,
     /// Keeps the header.
     _memory: QueueMemory,
 }
 
-impl<R: Ring> Tx<R> {
+impl<R: Ring, N: Notify> Tx<R, N> {
     fn new(
         memory: &QueueMemory,
         features: RingFeatures,
         addresses: DeviceAddresses,
         pool: &Mempool,
-        doorbell: Doorbell,
+        doorbell: Doorbell<N>,
     ) -> Self {
         let ring = R::new(memory.ring(), features.in_order);
         let header = addresses.of(memory.header(), header::LEN);
@@ -115,7 +114,6 @@ impl<R: Ring> Tx<R> {
             assembly: Assembly::new(),
             in_flight: 0,
             broken: false,
-            clock: TscClock::get(),
             _memory: memory.clone(),
         }
     }
@@ -296,12 +294,8 @@ impl<R: Ring> Tx<R> {
         self.in_flight = 0;
     }
 
-    fn finish(&mut self, sent: &mut Sent) {
-        let end = self
-            .clock
-            .now()
-            .0
-            .wrapping_add(self.clock.to_cycles(LINGER));
+    fn finish(&mut self, clock: &impl Clock, patience: Ns, sent: &mut Sent) {
+        let (start, patience) = (clock.now(), clock.to_cycles(patience));
         while !self.broken {
             let (mut frames, mut bytes) = (0, 0);
             let result = self.ring.complete(|mbuf| {
@@ -309,10 +303,12 @@ impl<R: Ring> Tx<R> {
                 bytes += mbuf.total_len() as u64;
             });
             self.count(frames, bytes, result, sent);
-            if self.in_flight == 0 || self.clock.now().0 >= end {
+            if self.in_flight == 0 || clock.now().since(start) >= patience {
                 break;
             }
-            std::thread::sleep(Duration::from_micros(100));
+            // The device may need this very core.
+            std::thread::yield_now();
+            clock.relax();
         }
         if !self.broken {
             self.break_down(sent);

@@ -14,6 +14,7 @@ use pollux_mempool::region::{MemoryRegion, PageSize};
 use pollux_mempool::{BurstMut, IovaMap, Mbuf, Mempool, PoolCache, PoolConfig};
 
 use super::*;
+use crate::clock::TscClock;
 use crate::driver::Origin;
 use crate::ledger::{Sent, Tally};
 

@@ -119,7 +119,8 @@ fn run(
         to_driver.receive(&mut burst)?;
     }
     prop_assert!(!pair.is_broken());
-    pair.driver_tx.finish(&mut pair.driver.sent);
+    pair.driver_tx
+        .finish(&TscClock::get(), LINGER, &mut pair.driver.sent);
     let Pair { driver, device, .. } = &pair;
     for (flow, sent, tally) in [
         (&to_device, &driver.sent, &device.tally),

@@ -86,7 +86,7 @@ fn echo(size: u16, features: RingFeatures) {
             assert!(!driver_rx.is_broken() && !driver_tx.is_broken());
             std::thread::yield_now();
         }
-        driver_tx.finish(&mut driver.sent);
+        driver_tx.finish(&TscClock::get(), LINGER, &mut driver.sent);
         let sent = driver.sent.view();
         assert_eq!((sent.packets(), sent.errors()), (FRAMES.into(), 0));
     });

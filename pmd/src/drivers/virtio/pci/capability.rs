@@ -1,0 +1,179 @@
+//! Where a device has its registers: virtio 1.2 section 4.1.4.
+
+use super::notify::NotifyWindow;
+use super::wrong;
+use crate::bus::{Bus, BusError, Device};
+
+/// Of configuration space (PCI 3.0 section 6.1 and 6.7): the status register in the upper half of
+/// the second word, its bit that tells of capabilities, and where the first of them is named.
+const COMMAND_AND_STATUS: u16 = 0x04;
+const HAS_CAPABILITIES: u32 = 1 << 20;
+const FIRST: u16 = 0x34;
+/// Capabilities lie behind the header, each at a multiple of four.
+const HEADER: u16 = 0x40;
+const MOST: usize = (0x100 - HEADER as usize) / 4;
+
+/// A capability whose meaning is the vendor's.
+const VENDOR: u8 = 0x09;
+
+/// Kinds of windows: `VIRTIO_PCI_CAP_COMMON_CFG`, `VIRTIO_PCI_CAP_NOTIFY_CFG` and
+/// `VIRTIO_PCI_CAP_DEVICE_CFG`. The ISR status is for interrupts by wire, which nobody has here.
+const COMMON: u8 = 1;
+const NOTIFY: u8 = 2;
+const DEVICE: u8 = 4;
+
+/// Where in `struct virtio_pci_cap` the words behind the first are.
+const BAR: u16 = 4;
+const OFFSET: u16 = 8;
+const LENGTH: u16 = 12;
+const MULTIPLIER: u16 = 16;
+
+/// A stretch of one of a device's BARs.
+pub(super) struct Window<B> {
+    bus: B,
+    start: usize,
+    len: usize,
+}
+
+impl<B: Bus> Window<B> {
+    /// The BAR, and where in it `len` bytes are that begin `at` bytes into the window; `None` if
+    /// they are not in it.
+    pub(super) fn place(&self, at: usize, len: usize) -> Option<(&B, usize)> {
+        let inside = at <= self.len && len <= self.len - at;
+        inside.then_some((&self.bus, self.start + at))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn read8(&self, at: usize) -> u8 {
+        self.bus.read8(self.start + at)
+    }
+
+    pub(super) fn read16(&self, at: usize) -> u16 {
+        self.bus.read16(self.start + at)
+    }
+
+    pub(super) fn read32(&self, at: usize) -> u32 {
+        self.bus.read32(self.start + at)
+    }
+
+    pub(super) fn write8(&self, at: usize, value: u8) {
+        self.bus.write8(self.start + at, value);
+    }
+
+    pub(super) fn write16(&self, at: usize, value: u16) {
+        self.bus.write16(self.start + at, value);
+    }
+
+    pub(super) fn write32(&self, at: usize, value: u32) {
+        self.bus.write32(self.start + at, value);
+    }
+}
+
+/// The windows that a driver needs.
+pub(super) struct Windows<B> {
+    pub(super) common: Window<B>,
+    pub(super) device: Window<B>,
+    pub(super) notify: NotifyWindow<B>,
+}
+
+/// What a capability says of a window.
+#[derive(Clone, Copy)]
+struct Claim {
+    bar: u8,
+    offset: u32,
+    len: u32,
+    /// Of the capability.
+    at: u16,
+}
+
+impl Claim {
+    /// Opens the window; what is in it is aligned to `align`.
+    fn open<D: Device>(self, device: &D, align: u32) -> Result<Window<D::Bus>, BusError> {
+        let Self {
+            bar, offset, len, ..
+        } = self;
+        let end = u64::from(offset) + u64::from(len);
+        let end = usize::try_from(end).unwrap_or(usize::MAX);
+        if len == 0 || !offset.is_multiple_of(align) {
+            let what = format!(
+                "its registers are said to be {len} bytes at {offset:#x} of BAR {bar}, where none \
+                 can be"
+            );
+            return Err(wrong(device, what));
+        }
+        Ok(Window {
+            bus: device.bar(bar, end)?,
+            start: offset as usize,
+            len: len as usize,
+        })
+    }
+}
+
+impl<B: Bus> Windows<B> {
+    /// Finds the windows.
+    ///
+    /// # Errors
+    /// A device without them (from before the standard, or set up like one), or one that claims
+    /// registers where it has none.
+    pub(super) fn find<D: Device<Bus = B>>(device: &D) -> Result<Self, BusError> {
+        let (mut common, mut specific, mut notify) = (None, None, None);
+        for at in vendor_capabilities(device)? {
+            let first = device.config(at)?;
+            let (len, kind) = ((first >> 16) as u8, (first >> 24) as u8);
+            let slot = match kind {
+                COMMON => &mut common,
+                DEVICE => &mut specific,
+                NOTIFY if u16::from(len) >= MULTIPLIER + 4 => &mut notify,
+                _ => continue,
+            };
+            let claim = Claim {
+                bar: device.config(at + BAR)? as u8,
+                offset: device.config(at + OFFSET)?,
+                len: device.config(at + LENGTH)?,
+                at,
+            };
+            // The first of a kind is the one that the device would rather be used by. One in a BAR
+            // that cannot be is left for drivers of later versions (section 4.1.4.1).
+            if u16::from(len) >= LENGTH + 4 && claim.bar <= 5 && slot.is_none() {
+                *slot = Some(claim);
+            }
+        }
+        let (Some(common), Some(specific), Some(notify)) = (common, specific, notify) else {
+            let what = "a virtio device from before version 1.0 of the standard, or one that is \
+                        made to look like it: give it the modern interface (QEMU: \
+                        disable-legacy=on,disable-modern=off, in a PCI Express slot)";
+            return Err(wrong(device, what));
+        };
+        let multiplier = device.config(notify.at + MULTIPLIER)?;
+        Ok(Self {
+            common: common.open(device, 4)?,
+            device: specific.open(device, 4)?,
+            notify: NotifyWindow::new(notify.open(device, 2)?, multiplier),
+        })
+    }
+}
+
+/// Where the vendor's capabilities are. A list that goes round in circles ends as well.
+fn vendor_capabilities<D: Device>(device: &D) -> Result<Vec<u16>, BusError> {
+    let mut found = Vec::new();
+    if device.config(COMMAND_AND_STATUS)? & HAS_CAPABILITIES == 0 {
+        return Ok(found);
+    }
+    // The two lowest bits of a pointer mean nothing.
+    let mut at = device.config(FIRST)? as u16 & 0xfc;
+    for _ in 0..MOST {
+        if at < HEADER {
+            break;
+        }
+        let first = device.config(at)?;
+        // The last word that is looked at must be in configuration space.
+        if first as u8 == VENDOR && at <= 0x100 - (MULTIPLIER + 4) {
+            found.push(at);
+        }
+        at = (first >> 8) as u16 & 0xfc;
+    }
+    Ok(found)
+}

@@ -1,0 +1,397 @@
+//! A virtio network device on the PCI bus, register by register: virtio 1.2 sections 4.1 and 5.1,
+//! written from the standard and not from the driver, which it judges.
+
+mod registers;
+mod rings;
+
+use std::collections::VecDeque;
+
+use self::rings::{Chain, Queue};
+use crate::bus::Ids;
+use crate::bus::fake::{Model, World};
+
+/// Bytes of the header in front of each frame (section 5.1.6).
+const HEADER: usize = 12;
+
+/// Frames that wait for buffers; others are lost on the wire.
+const MOST_PENDING: usize = 64;
+
+/// Feature bits.
+pub(crate) mod bit {
+    pub(crate) const MTU: u64 = 1 << 3;
+    pub(crate) const MAC: u64 = 1 << 5;
+    pub(crate) const MERGEABLE: u64 = 1 << 15;
+    pub(crate) const STATUS: u64 = 1 << 16;
+    pub(crate) const CONTROL: u64 = 1 << 17;
+    pub(crate) const CONTROL_RX: u64 = 1 << 18;
+    pub(crate) const SEVERAL_QUEUES: u64 = 1 << 22;
+    pub(crate) const VERSION_1: u64 = 1 << 32;
+    pub(crate) const ACCESS_PLATFORM: u64 = 1 << 33;
+    pub(crate) const PACKED: u64 = 1 << 34;
+    pub(crate) const IN_ORDER: u64 = 1 << 35;
+}
+
+/// All that the model can.
+pub(crate) const ALL: u64 = bit::MTU
+    | bit::MAC
+    | bit::MERGEABLE
+    | bit::STATUS
+    | bit::CONTROL
+    | bit::CONTROL_RX
+    | bit::SEVERAL_QUEUES
+    | bit::VERSION_1
+    | bit::ACCESS_PLATFORM
+    | bit::PACKED
+    | bit::IN_ORDER;
+
+/// What the model does wrong on purpose.
+#[derive(Default)]
+#[allow(clippy::struct_excessive_bools)] // each is a fault of its own
+pub(crate) struct Faults {
+    /// It accepts no features.
+    pub(crate) refuses: bool,
+    /// It does not come to an end with a reset.
+    pub(crate) never_rests: bool,
+    /// It does not work on its control queue.
+    pub(crate) mute: bool,
+    /// It says no to commands.
+    pub(crate) says_no: bool,
+    /// Its configuration changes whenever it is looked at.
+    pub(crate) restless: bool,
+}
+
+/// The device.
+#[allow(clippy::struct_excessive_bools)] // independent of each other
+pub(crate) struct VirtioNet {
+    /// Its configuration space: a test may bend it.
+    pub(crate) space: [u8; 256],
+    pub(crate) ids: Ids,
+    pub(crate) offered: u64,
+    pub(crate) mac: [u8; 6],
+    pub(crate) up: bool,
+    pub(crate) max_pairs: u16,
+    pub(crate) mtu: u16,
+    pub(crate) generation: u8,
+    /// Most descriptors of each queue.
+    pub(crate) max_size: u16,
+    /// Steps of a queue's register for notifications.
+    pub(crate) notify_step: u16,
+    pub(crate) faults: Faults,
+    /// It has no need to be told of buffers: it looks whenever time passes.
+    pub(crate) polls: bool,
+    /// It does not look, nor does it want to be told.
+    pub(crate) deaf: bool,
+    /// What the driver does that the standard forbids.
+    pub(crate) violations: Vec<String>,
+    /// Frames that were sent, and on which queue.
+    pub(crate) sent: Vec<(u16, Vec<u8>)>,
+    /// Frames that wait for buffers, and for which queue.
+    pub(crate) pending: VecDeque<(u16, Vec<u8>)>,
+    /// Frames that no buffer could hold.
+    pub(crate) too_long: u64,
+    /// How often it was told of a queue.
+    pub(crate) notifications: u64,
+    pub(crate) promiscuous: bool,
+    pub(crate) all_multicast: bool,
+    pub(crate) multicast: Vec<[u8; 6]>,
+    pub(crate) pairs: u16,
+    /// Bits of its status that it sets by itself.
+    pub(crate) trouble: u8,
+    status: u8,
+    accepted: u64,
+    device_feature_select: u32,
+    driver_feature_select: u32,
+    queue_select: u16,
+    queues: Vec<Queue>,
+}
+
+impl VirtioNet {
+    /// A device that offers these features, and has its windows where QEMU's has them.
+    pub(crate) fn new(offered: u64) -> Self {
+        let mut model = Self {
+            space: registers::configuration_space(),
+            ids: Ids {
+                vendor: 0x1af4,
+                device: 0x1041,
+                revision: 1,
+                ..Ids::default()
+            },
+            offered,
+            mac: [0x52, 0x54, 0, 0x12, 0x34, 0x56],
+            up: true,
+            max_pairs: 4,
+            mtu: 9000,
+            generation: 0,
+            max_size: 256,
+            notify_step: 1,
+            faults: Faults::default(),
+            polls: false,
+            deaf: false,
+            violations: Vec::new(),
+            sent: Vec::new(),
+            pending: VecDeque::new(),
+            too_long: 0,
+            notifications: 0,
+            promiscuous: true,
+            all_multicast: false,
+            multicast: Vec::new(),
+            pairs: 1,
+            trouble: 0,
+            status: 0,
+            accepted: 0,
+            device_feature_select: 0,
+            driver_feature_select: 0,
+            queue_select: 0,
+            queues: Vec::new(),
+        };
+        model.clear();
+        model
+    }
+
+    /// What the driver has accepted.
+    pub(crate) fn accepted(&self) -> u64 {
+        self.accepted
+    }
+
+    /// The device's status.
+    pub(crate) fn status(&self) -> u8 {
+        self.status
+    }
+
+    /// How many descriptors the driver gave a queue; 0 if it does not use it.
+    pub(crate) fn size_of(&self, queue: u16) -> u16 {
+        let queue = self.queues.get(usize::from(queue));
+        queue.map_or(0, |queue| if queue.enabled { queue.size } else { 0 })
+    }
+
+    /// The link goes up or down.
+    pub(crate) fn set_link(&mut self, up: bool) {
+        self.up = up;
+        self.generation = self.generation.wrapping_add(1);
+    }
+
+    /// A frame comes off the wire: for the queue of that pair.
+    pub(crate) fn receive(&mut self, world: &mut World, pair: u16, frame: &[u8]) {
+        if self.pending.len() == MOST_PENDING {
+            self.pending.pop_front();
+        }
+        self.pending.push_back((2 * pair, frame.to_vec()));
+        self.deliver(world);
+    }
+
+    /// Back to how it was when it was switched on.
+    fn clear(&mut self) {
+        self.status = 0;
+        self.accepted = 0;
+        self.device_feature_select = 0;
+        self.driver_feature_select = 0;
+        self.queue_select = 0;
+        self.promiscuous = true;
+        self.all_multicast = false;
+        self.multicast.clear();
+        self.pairs = 1;
+        self.trouble = 0;
+        let count = 2 * usize::from(self.max_pairs.min(16)) + 1;
+        self.queues = (0..count).map(|_| Queue::new(self.max_size)).collect();
+        self.pending.clear();
+    }
+
+    fn blame(&mut self, what: impl Into<String>) {
+        if self.violations.len() < 100 {
+            self.violations.push(what.into());
+        }
+    }
+
+    fn has(&self, feature: u64) -> bool {
+        self.accepted & feature != 0
+    }
+
+    fn is_running(&self) -> bool {
+        self.status & (4 | 64 | 128) == 4
+    }
+
+    /// Number of the control queue (section 5.1.2).
+    fn control(&self) -> u16 {
+        if self.has(bit::SEVERAL_QUEUES) {
+            2 * self.max_pairs
+        } else {
+            2
+        }
+    }
+
+    /// The driver has told of a queue, or time has passed.
+    fn work(&mut self, world: &mut World, queue: u16) {
+        if !self.is_running() || self.size_of(queue) == 0 {
+            return;
+        }
+        let (packed, deaf) = (self.has(bit::PACKED), self.deaf);
+        self.queues[usize::from(queue)].ask_to_be_told(world, packed, !deaf);
+        if deaf {
+            return;
+        }
+        if queue == self.control() && self.has(bit::CONTROL) {
+            self.obey(world, queue);
+        } else if queue.is_multiple_of(2) {
+            self.deliver(world);
+        } else {
+            self.send(world, queue);
+        }
+    }
+
+    fn take(&mut self, world: &mut World, queue: u16) -> Option<Chain> {
+        let packed = self.has(bit::PACKED);
+        let found = self.queues[usize::from(queue)].take(world, packed);
+        found.unwrap_or_else(|what| {
+            self.blame(format!("queue {queue}: {what}"));
+            None
+        })
+    }
+
+    fn give(&mut self, world: &mut World, queue: u16, chain: &Chain, written: u32) {
+        let packed = self.has(bit::PACKED);
+        self.queues[usize::from(queue)].give(world, packed, chain, written);
+    }
+
+    /// Takes all that is to be sent; where it may, it is done with it in another order.
+    fn send(&mut self, world: &mut World, queue: u16) {
+        let mut done = Vec::new();
+        while let Some(chain) = self.take(world, queue) {
+            let bytes = chain.read(world);
+            match bytes.split_at_checked(HEADER) {
+                Some((header, frame)) if header == [0; HEADER] && !frame.is_empty() => {
+                    self.sent.push((queue, frame.to_vec()));
+                }
+                _ => self.blame("a header with offloads that were not agreed on, or no frame"),
+            }
+            if chain.writable() > 0 {
+                self.blame("a buffer to be sent that the device may write");
+            }
+            done.push(chain);
+        }
+        if !self.has(bit::IN_ORDER) {
+            done.reverse();
+        }
+        for chain in done {
+            self.give(world, queue, &chain, 0);
+        }
+    }
+
+    /// Puts what has come into buffers, as far as there are any.
+    fn deliver(&mut self, world: &mut World) {
+        for _ in 0..self.pending.len() {
+            let Some((queue, frame)) = self.pending.pop_front() else {
+                break;
+            };
+            if !self.is_running() || self.size_of(queue) == 0 || queue / 2 >= self.pairs {
+                continue;
+            }
+            if !self.fill(world, queue, &frame) {
+                self.pending.push_back((queue, frame));
+            }
+        }
+    }
+
+    /// Puts a frame into buffers; false if there are too few.
+    fn fill(&mut self, world: &mut World, queue: u16, frame: &[u8]) -> bool {
+        let before = self.queues[usize::from(queue)].clone();
+        let (mut chains, mut room) = (Vec::new(), 0);
+        while room < HEADER + frame.len() {
+            let Some(chain) = self.take(world, queue) else {
+                self.queues[usize::from(queue)] = before;
+                return false;
+            };
+            room += chain.writable();
+            chains.push(chain);
+            if !self.has(bit::MERGEABLE) && room < HEADER + frame.len() {
+                self.queues[usize::from(queue)] = before;
+                self.too_long += 1;
+                return true;
+            }
+        }
+        let mut bytes = vec![0; HEADER];
+        bytes[10..].copy_from_slice(&(chains.len() as u16).to_le_bytes());
+        bytes.extend_from_slice(frame);
+        let mut rest = &bytes[..];
+        for chain in chains {
+            let (now, later) = rest.split_at(rest.len().min(chain.writable()));
+            chain.write(world, now);
+            self.give(world, queue, &chain, now.len() as u32);
+            rest = later;
+        }
+        true
+    }
+
+    /// Carries out commands (section 5.1.6.5).
+    fn obey(&mut self, world: &mut World, queue: u16) {
+        if self.faults.mute {
+            return;
+        }
+        while let Some(chain) = self.take(world, queue) {
+            let command = chain.read(world);
+            let understood = !self.faults.says_no && self.carry_out(&command);
+            chain.write(world, &[u8::from(!understood)]);
+            self.give(world, queue, &chain, 1);
+        }
+    }
+
+    fn carry_out(&mut self, command: &[u8]) -> bool {
+        match *command {
+            [0, 0, on] if self.has(bit::CONTROL_RX) => self.promiscuous = on == 1,
+            [0, 1, on] if self.has(bit::CONTROL_RX) => self.all_multicast = on == 1,
+            [1, 0, 0, 0, 0, 0, a, b, c, d, ref macs @ ..] if self.has(bit::CONTROL_RX) => {
+                let count = u32::from_le_bytes([a, b, c, d]) as usize;
+                let (macs, rest) = macs.as_chunks();
+                if macs.len() != count || !rest.is_empty() {
+                    return false;
+                }
+                self.multicast = macs.to_vec();
+            }
+            [4, 0, low, high] if self.has(bit::SEVERAL_QUEUES) => {
+                let pairs = u16::from_le_bytes([low, high]);
+                if pairs == 0 || pairs > self.max_pairs {
+                    return false;
+                }
+                self.pairs = pairs;
+            }
+            _ => return false,
+        }
+        true
+    }
+}
+
+impl Model for VirtioNet {
+    fn ids(&self) -> Ids {
+        self.ids
+    }
+
+    fn bars(&self) -> [usize; 6] {
+        [0, 4096, 0, 0, 0x4000, 0]
+    }
+
+    fn config(&mut self, at: u16) -> Option<u32> {
+        let bytes = self.space.get(usize::from(at)..)?.first_chunk()?;
+        Some(u32::from_le_bytes(*bytes))
+    }
+
+    fn read(&mut self, _: &mut World, bar: u8, at: usize, width: usize) -> u32 {
+        self.read_register(bar, at, width)
+    }
+
+    fn write(&mut self, world: &mut World, bar: u8, at: usize, width: usize, value: u32) {
+        self.write_register(world, bar, at, width, value);
+    }
+
+    fn tick(&mut self, world: &mut World) {
+        // A second passes in a thousand rounds of a loop that waits.
+        world.now += 1_000_000;
+        for queue in 0..self.queues.len() as u16 {
+            if self.polls {
+                self.work(world, queue);
+            }
+        }
+    }
+
+    fn reset(&mut self, _: &mut World) {
+        self.clear();
+    }
+}

@@ -1,0 +1,93 @@
+//! The queues of a started port.
+
+use std::sync::Arc;
+
+use pollux_mempool::time::Ns;
+use pollux_mempool::{BurstMut, PoolCache};
+
+use super::notify::NotifyRegister;
+use super::running::Running;
+use crate::bus::Device;
+use crate::driver::{Origin, RxDriver, TxDriver};
+use crate::drivers::virtio::{DriverRx, DriverTx, LINGER};
+use crate::ledger::{Sent, Tally};
+use crate::port::RxState;
+
+/// A receive queue.
+pub(super) struct Rx<D: Device> {
+    pub(super) ring: DriverRx<NotifyRegister<D::Bus>>,
+    pub(super) running: Arc<Running<D>>,
+}
+
+impl<D: Device> RxDriver for Rx<D> {
+    #[inline]
+    fn rx(
+        &mut self,
+        cache: &mut PoolCache,
+        out: &mut BurstMut<'_>,
+        origin: &mut Origin,
+        tally: &mut Tally,
+    ) -> usize {
+        let was_broken = self.ring.is_broken();
+        let n = self.ring.rx(cache, out, origin, tally);
+        if self.ring.is_broken() && !was_broken {
+            self.running.count_broken_queue();
+        }
+        n
+    }
+
+    fn state(&self) -> RxState {
+        if self.running.is_live() && !self.ring.is_broken() {
+            RxState::Live
+        } else {
+            RxState::Down
+        }
+    }
+
+    fn finish(&mut self, tally: &mut Tally) {
+        self.running.quiesce();
+        self.ring.finish(tally);
+    }
+}
+
+/// Its buffers are given back behind this, so the device must be at rest.
+impl<D: Device> Drop for Rx<D> {
+    fn drop(&mut self) {
+        self.running.quiesce();
+    }
+}
+
+/// A transmit queue.
+pub(super) struct Tx<D: Device> {
+    pub(super) ring: DriverTx<NotifyRegister<D::Bus>>,
+    pub(super) running: Arc<Running<D>>,
+}
+
+impl<D: Device> TxDriver for Tx<D> {
+    #[inline]
+    fn tx(&mut self, cache: &mut PoolCache, burst: &mut BurstMut<'_>, sent: &mut Sent) -> usize {
+        // What a dead device is given, nobody can say what becomes of.
+        if !self.running.is_live() {
+            return 0;
+        }
+        let was_broken = self.ring.is_broken();
+        let n = self.ring.tx(cache, burst, sent);
+        if self.ring.is_broken() && !was_broken {
+            self.running.count_broken_queue();
+        }
+        n
+    }
+
+    fn finish(&mut self, sent: &mut Sent) {
+        // A device that is gone takes nothing any more.
+        let patience = if self.running.look() { LINGER } else { Ns(0) };
+        self.ring.finish(&self.running.clock(), patience, sent);
+    }
+}
+
+/// As for [`Rx`].
+impl<D: Device> Drop for Tx<D> {
+    fn drop(&mut self) {
+        self.running.quiesce();
+    }
+}

@@ -1,0 +1,81 @@
+//! All the registers of a device.
+
+use super::capability::{Window, Windows};
+use super::common::{Common, status};
+use super::config::{Facts, NetConfig};
+use super::notify::NotifyWindow;
+use super::wrong;
+use crate::bus::{Bus, BusError, Device};
+use crate::drivers::virtio::Features;
+
+const TOO_SHORT: &str = "its windows of registers are too short";
+
+pub(super) struct Registers<B> {
+    pub(super) common: Common<B>,
+    pub(super) config: NetConfig<B>,
+    pub(super) notify: NotifyWindow<B>,
+    /// What the device offered when it was found.
+    pub(super) offered: Features,
+    pub(super) facts: Facts,
+}
+
+impl<B: Bus> Registers<B> {
+    /// Finds the registers of a device, and what it is. The device is at rest before and after.
+    ///
+    /// # Errors
+    /// A device that is none of the standard, or does not answer as one.
+    pub(super) fn find<D: Device<Bus = B>>(device: &D) -> Result<Self, BusError> {
+        let Windows {
+            common,
+            device: window,
+            notify,
+        } = Windows::find(device)?;
+        let common = Common::new(common).ok_or_else(|| wrong(device, TOO_SHORT))?;
+        let at_rest = || {
+            if common.reset(&device.clock()) {
+                Ok(())
+            } else {
+                Err(wrong(
+                    device,
+                    "it does not come to rest when it is reset: it has been unplugged, or hangs",
+                ))
+            }
+        };
+        at_rest()?;
+        let found = Self::examine(device, &common, window);
+        at_rest()?;
+        let (offered, facts, config) = found?;
+        Ok(Self {
+            common,
+            config,
+            notify,
+            offered,
+            facts,
+        })
+    }
+
+    /// Section 3.1.1: what a device offers, and its configuration, may be looked at before it is
+    /// used.
+    fn examine<D: Device<Bus = B>>(
+        device: &D,
+        common: &Common<B>,
+        window: Window<B>,
+    ) -> Result<(Features, Facts, NetConfig<B>), BusError> {
+        common.add_status(status::ACKNOWLEDGE);
+        common.add_status(status::DRIVER);
+        let offered = common.offered();
+        if !offered.contains(Features::VERSION_1) {
+            return Err(wrong(
+                device,
+                "it does not offer VIRTIO_F_VERSION_1, without which it is from before the \
+                 standard",
+            ));
+        }
+        let config = NetConfig::new(window, offered).ok_or_else(|| wrong(device, TOO_SHORT))?;
+        let facts = config.facts(common).ok_or_else(|| {
+            let what = "its configuration changes faster than it can be read";
+            wrong(device, what)
+        })?;
+        Ok((offered, facts, config))
+    }
+}

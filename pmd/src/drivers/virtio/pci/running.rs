@@ -1,0 +1,113 @@
+//! A device that has been started: what its queues and its port share.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Once};
+
+use super::common::status;
+use super::registers::Registers;
+use crate::bus::{BusError, Device, DmaMapping};
+use crate::drivers::virtio::DeviceAddresses;
+use pollux_mempool::region::MemoryRegion;
+
+/// A device that may reach memory of ours, until [`quiesce`](Self::quiesce) returns. Its memory is
+/// unmapped behind that, when the value is dropped.
+pub(super) struct Running<D: Device> {
+    device: Arc<D>,
+    registers: Arc<Registers<D::Bus>>,
+    /// It works, as far as is known. Relaxed everywhere: a sign, which orders nothing.
+    live: AtomicBool,
+    quiesced: Once,
+    broken_queues: AtomicU64,
+    memory: Vec<DmaMapping>,
+}
+
+impl<D: Device> Running<D> {
+    /// A device that has been reset, and reaches nothing yet.
+    pub(super) fn new(device: Arc<D>, registers: Arc<Registers<D::Bus>>) -> Self {
+        Self {
+            device,
+            registers,
+            live: AtomicBool::new(true),
+            quiesced: Once::new(),
+            broken_queues: AtomicU64::new(0),
+            memory: Vec::new(),
+        }
+    }
+
+    /// Lets the device reach a region, at addresses that are added to `addresses`.
+    pub(super) fn map(
+        &mut self,
+        region: &Arc<MemoryRegion>,
+        addresses: &mut DeviceAddresses,
+    ) -> Result<(), BusError> {
+        let mapping = self.device.map(region)?;
+        addresses.add(region, mapping.addresses());
+        self.memory.push(mapping);
+        Ok(())
+    }
+
+    pub(super) fn clock(&self) -> D::Clock {
+        self.device.clock()
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        self.live.load(Ordering::Relaxed)
+    }
+
+    /// What the device has done to a queue: it is used no more.
+    #[cold]
+    pub(super) fn count_broken_queue(&self) {
+        self.broken_queues.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn broken_queues(&self) -> u64 {
+        self.broken_queues.load(Ordering::Relaxed)
+    }
+
+    /// Looks whether the device still works; says once why it does not. For housekeeping.
+    pub(super) fn look(&self) -> bool {
+        if !self.is_live() {
+            return false;
+        }
+        let found = self.registers.common.status();
+        let what = if self.device.is_gone() || found == status::GONE {
+            "it has been unplugged"
+        } else if found & status::NEEDS_RESET != 0 {
+            "it has made an error that it cannot mend; stop and start the port"
+        } else if found & status::DRIVER_OK == 0 {
+            "somebody else has reset it; stop and start the port"
+        } else {
+            return true;
+        };
+        tracing::warn!(device = self.device.name(), "{what}");
+        self.live.store(false, Ordering::Relaxed);
+        false
+    }
+
+    /// Has the device touch no memory of ours any more. Buffers that were posted are given back
+    /// behind this, and nowhere else. Whoever calls it second waits for the first.
+    pub(super) fn quiesce(&self) {
+        self.quiesced.call_once(|| {
+            self.live.store(false, Ordering::Relaxed);
+            let device = &*self.device;
+            let at_rest = self.registers.common.reset(&device.clock());
+            // It keeps still by itself, or it is kept off the bus, or it is reset from outside.
+            let cut_off = device.set_bus_master(false);
+            if !at_rest && !device.is_gone() {
+                let reset = device.reset();
+                tracing::warn!(
+                    device = device.name(),
+                    ?cut_off,
+                    ?reset,
+                    "it did not come to rest when it was told to"
+                );
+            }
+        });
+    }
+}
+
+impl<D: Device> Drop for Running<D> {
+    fn drop(&mut self) {
+        self.quiesce();
+    }
+}

@@ -1,0 +1,249 @@
+//! From a device at rest to one with queues: virtio 1.2 sections 3.1.1, 4.1.5.1 and 5.1.5.
+
+use std::sync::Arc;
+
+use pollux_mempool::region::MemoryRegion;
+
+use super::common::status;
+use super::control::{self, Control};
+use super::notify::NotifyRegister;
+use super::queue::{Rx, Tx};
+use super::registers::Registers;
+use super::running::Running;
+use super::wrong;
+use crate::bus::{BusError, Device};
+use crate::driver::Queues;
+use crate::driver::filter::Filter;
+use crate::drivers::virtio::areas::{Areas, MAX_SIZE};
+use crate::drivers::virtio::{
+    DeviceAddresses, Doorbell, DriverRx, DriverTx, Features, QueueMemory, RingFeatures,
+};
+use crate::port::PortConfig;
+
+/// Most descriptors of a control queue: it has one command at a time.
+const CONTROL_SIZE: usize = 64;
+
+/// A device that is about to be started.
+pub(super) struct Start<'a, D: Device> {
+    pub(super) device: &'a Arc<D>,
+    pub(super) registers: &'a Arc<Registers<D::Bus>>,
+    pub(super) config: &'a PortConfig,
+    pub(super) filter: &'a Filter,
+}
+
+impl<D: Device> Start<'_, D> {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// What the device refused, or the system. The device is at rest then.
+    pub(super) fn run(&self) -> Result<(Arc<Running<D>>, Queues), BusError> {
+        let (device, common) = (&**self.device, &self.registers.common);
+        let clock = device.clock();
+        if !common.reset(&clock) {
+            return Err(wrong(device, "it does not come to rest when it is reset"));
+        }
+        // From here on whoever leaves drops this, which has the device at rest again.
+        let mut running = Running::new(self.device.clone(), self.registers.clone());
+        common.add_status(status::ACKNOWLEDGE);
+        common.add_status(status::DRIVER);
+        let features = self.negotiate()?;
+        let rings = RingFeatures::of(features)
+            .ok_or_else(|| wrong(device, "it no longer offers VIRTIO_F_VERSION_1"))?;
+        let numbers = self.queue_numbers(features);
+        let sizes: Vec<_> = numbers
+            .iter()
+            .map(|&number| self.size(number, rings.packed))
+            .collect::<Result<_, _>>()?;
+        let node = device.numa_node();
+        let no_memory = |error: String| wrong(device, format!("memory for its queues: {error}"));
+        let memory = QueueMemory::of_sizes(&sizes, rings.packed, node)
+            .map_err(|e| no_memory(e.to_string()))?;
+        let mut addresses = DeviceAddresses::new();
+        running.map(self.config.pool.region(), &mut addresses)?;
+        if let Some(first) = memory.first() {
+            running.map(first.region(), &mut addresses)?;
+        }
+        device.set_bus_master(true)?;
+        let registers: Vec<_> = numbers
+            .iter()
+            .zip(&memory)
+            .map(|(&number, memory)| self.set_up(number, memory, &addresses))
+            .collect::<Result<_, _>>()?;
+        common.add_status(status::DRIVER_OK);
+        let mut queues: Vec<_> = memory.iter().zip(registers).collect();
+        // Before the first buffer is posted, so that nothing comes that is not wanted.
+        if features.contains(Features::CONTROL)
+            && let Some((memory, register)) = queues.pop()
+        {
+            let room = MemoryRegion::builder(control::ROOM).build();
+            let room = Arc::new(room.map_err(|error| no_memory(error.to_string()))?);
+            running.map(&room, &mut addresses)?;
+            let address = addresses
+                .of(room.as_ptr(), control::ROOM)
+                .ok_or_else(|| no_memory("it is in pieces for the device".into()))?;
+            let control = Control::new(common, memory.ring(), room, address, register);
+            self.command(control, features)?;
+        }
+        if common.status() & status::NEEDS_RESET != 0 {
+            return Err(wrong(
+                device,
+                "it says that it needs a reset as soon as it runs",
+            ));
+        }
+        tracing::debug!(
+            device = device.name(),
+            features = format_args!("{:#x}", features.0),
+            ?sizes,
+            "started"
+        );
+        let running = Arc::new(running);
+        let queues = self.queues(queues, rings, &addresses, &running);
+        Ok((running, queues))
+    }
+
+    fn pairs(&self) -> u16 {
+        self.config.rx_queues.max(self.config.tx_queues)
+    }
+
+    /// Agrees on features with the device.
+    fn negotiate(&self) -> Result<Features, BusError> {
+        let (device, common) = (&**self.device, &self.registers.common);
+        let mut wanted = Features::VERSION_1
+            | Features::ACCESS_PLATFORM
+            | Features::ORDER_PLATFORM
+            | Features::PACKED
+            | Features::IN_ORDER
+            | Features::MERGEABLE
+            | Features::MAC
+            | Features::MTU
+            | Features::STATUS;
+        // Neither is there without a control queue (section 5.1.3.1).
+        if self.registers.offered.contains(Features::CONTROL) {
+            wanted = wanted | Features::CONTROL | Features::CONTROL_RX;
+            if self.pairs() > 1 {
+                wanted = wanted | Features::SEVERAL_QUEUES;
+            }
+        }
+        let features = self.registers.offered & wanted;
+        common.accept(features);
+        common.add_status(status::FEATURES_OK);
+        if common.status() & status::FEATURES_OK == 0 {
+            let what = format!(
+                "it refuses the features {:#x}, all of which it offers",
+                features.0
+            );
+            return Err(wrong(device, what));
+        }
+        Ok(features)
+    }
+
+    /// The queues in use: receive and transmit queues by turns, then the control queue, which comes
+    /// behind all those that there could be (section 5.1.2).
+    fn queue_numbers(&self, features: Features) -> Vec<u16> {
+        let pairs = if features.contains(Features::SEVERAL_QUEUES) {
+            self.registers.facts.max_pairs
+        } else {
+            1
+        };
+        let control = features.contains(Features::CONTROL).then_some(2 * pairs);
+        (0..2 * self.pairs()).chain(control).collect()
+    }
+
+    /// How many descriptors a queue gets: as many as asked for, or as many as the device has; of a
+    /// split ring a power of two (section 2.7).
+    fn size(&self, number: u16, packed: bool) -> Result<u16, BusError> {
+        let is_control = number >= 2 * self.pairs();
+        let (asked, least) = if is_control {
+            (CONTROL_SIZE, control::DESCRIPTORS)
+        } else {
+            (self.config.ring, 1)
+        };
+        let most = self.registers.common.queue(number).max_size().min(MAX_SIZE);
+        let size = usize::from(most).min(asked) as u16;
+        let size = match size.checked_ilog2() {
+            Some(log) if !packed => 1 << log,
+            _ => size,
+        };
+        if size < least {
+            let what = format!("queue {number} cannot have more than {most} descriptors");
+            return Err(wrong(&**self.device, what));
+        }
+        Ok(size)
+    }
+
+    /// Tells the device of a queue.
+    fn set_up(
+        &self,
+        number: u16,
+        memory: &QueueMemory,
+        addresses: &DeviceAddresses,
+    ) -> Result<NotifyRegister<D::Bus>, BusError> {
+        let device = &**self.device;
+        let ring = memory.ring();
+        let unreachable = || wrong(device, "the memory of its queues is in pieces for it");
+        let areas = Areas::of(ring.size(), ring.is_packed())
+            .map_err(|error| wrong(device, error.to_string()))
+            .and_then(|shapes| {
+                ring.at().try_zip(shapes, |at, shape| {
+                    addresses.of(at, shape.len).ok_or_else(unreachable)
+                })
+            })?;
+        let queue = self.registers.common.queue(number);
+        queue.set_size(ring.size());
+        queue.set_areas(areas);
+        let offset = queue.notify_offset();
+        let register = self.registers.notify.register(number, offset);
+        let register = register.ok_or_else(|| {
+            let what = format!("the notification register of queue {number} is outside its window");
+            wrong(device, what)
+        })?;
+        queue.enable();
+        Ok(register)
+    }
+
+    /// Says what is to be received, and on how many queues.
+    fn command(
+        &self,
+        mut control: Control<'_, D::Bus>,
+        features: Features,
+    ) -> Result<(), BusError> {
+        let device = &**self.device;
+        let clock = device.clock();
+        let refused = |what| {
+            move |refusal| wrong(device, format!("the control queue, told {what}: {refusal}"))
+        };
+        if features.contains(Features::CONTROL_RX) {
+            let result = control.set_filter(&clock, self.filter);
+            result.map_err(refused("which frames to receive"))?;
+        }
+        if features.contains(Features::SEVERAL_QUEUES) {
+            let result = control.set_pairs(&clock, self.pairs());
+            result.map_err(refused("how many queues are in use"))?;
+        }
+        Ok(())
+    }
+
+    /// The queues for the loops. Of a pair one may be left over: it stays empty.
+    fn queues(
+        &self,
+        queues: Vec<(&QueueMemory, NotifyRegister<D::Bus>)>,
+        rings: RingFeatures,
+        addresses: &DeviceAddresses,
+        running: &Arc<Running<D>>,
+    ) -> Queues {
+        let pool = &self.config.pool;
+        let (mut rx, mut tx) = (Vec::new(), Vec::new());
+        for (index, (memory, register)) in queues.into_iter().enumerate() {
+            let doorbell = Doorbell::Register(register);
+            let (addresses, running) = (addresses.clone(), running.clone());
+            if index % 2 == 0 && rx.len() < usize::from(self.config.rx_queues) {
+                let ring = DriverRx::new(memory, rings, addresses, pool, doorbell);
+                rx.push(Box::new(Rx { ring, running }) as _);
+            } else if index % 2 == 1 && tx.len() < usize::from(self.config.tx_queues) {
+                let ring = DriverTx::new(memory, rings, addresses, pool, doorbell);
+                tx.push(Box::new(Tx { ring, running }) as _);
+            }
+        }
+        Queues { rx, tx }
+    }
+}
