@@ -60,13 +60,28 @@ pub(crate) const DESCRIPTION: Description = Description {
     features: &[
         (Feature::Receive, Support::Yes),
         (Feature::Send, Support::Yes),
-        (Feature::MultiQueue, Support::Partly("128; queues=")),
+        (
+            Feature::MultiQueue,
+            Support::Partly("as many as `queues` says, up to 128 each way"),
+        ),
         (Feature::Link, Support::Yes),
         (Feature::Mtu, Support::Yes),
-        (Feature::Jumbo, Support::Partly("mtu=, mergeable=on")),
-        (Feature::Statistics, Support::Partly("of the connection")),
-        (Feature::ZeroCopyRx, Support::Partly("role=driver")),
-        (Feature::ZeroCopyTx, Support::Partly("role=driver")),
+        (
+            Feature::Jumbo,
+            Support::Partly("up to `mtu`; to receive, with `mergeable` and a peer that has it"),
+        ),
+        (
+            Feature::Statistics,
+            Support::Partly("of the connection: sessions and violations of the protocol"),
+        ),
+        (
+            Feature::ZeroCopyRx,
+            Support::Partly("as the front end; the back end copies"),
+        ),
+        (
+            Feature::ZeroCopyTx,
+            Support::Partly("as the front end; the back end copies"),
+        ),
     ],
     check: |spec| Options::parse(spec).map(drop),
     ..Description::new(
