@@ -321,6 +321,23 @@ fn a_front_end_that_talks_nonsense_is_shown_the_door() {
     port.stop();
 }
 
+/// Both rings of a queue pair, started in the peer's memory.
+fn set_up_both(raw: &Raw, memory: &OwnedFd, packed: u64) {
+    raw.number(SET_FEATURES, VERSION_1 | PROTOCOL | packed)
+        .table(&[[AT, MEMORY, AT, 0]], &[memory.as_fd()]);
+    for index in 0..2 {
+        raw.ring(SET_VRING_NUM, index, 128)
+            .ring(
+                SET_VRING_BASE,
+                index,
+                if packed == 0 { 0 } else { 0x8000_8000 },
+            )
+            .address(index, RINGS)
+            .number(SET_VRING_KICK, u64::from(index) | 1 << 8)
+            .ring(SET_VRING_ENABLE, index, 1);
+    }
+}
+
 #[test]
 fn rings_that_make_no_sense_end_the_session() {
     let place = Place::new();
@@ -328,19 +345,7 @@ fn rings_that_make_no_sense_end_the_session() {
     for (expected, packed) in (1..).zip([0, PACKED]) {
         let memory = memory();
         let raw = Raw::connect(&place.socket());
-        raw.number(SET_FEATURES, VERSION_1 | PROTOCOL | packed)
-            .table(&[[AT, MEMORY, AT, 0]], &[memory.as_fd()]);
-        for index in 0..2 {
-            raw.ring(SET_VRING_NUM, index, 128)
-                .ring(
-                    SET_VRING_BASE,
-                    index,
-                    if packed == 0 { 0 } else { 0x8000_8000 },
-                )
-                .address(index, RINGS)
-                .number(SET_VRING_KICK, u64::from(index) | 1 << 8)
-                .ring(SET_VRING_ENABLE, index, 1);
-        }
+        set_up_both(&raw, &memory, packed);
         port.wait_up(true);
         if packed == 0 {
             // More made available than the ring has entries.
@@ -398,6 +403,28 @@ fn memory_cannot_be_cut_short_where_files_can_be_sealed() {
         drop(raw);
         port.stop();
     }
+}
+
+#[test]
+fn memory_that_is_cut_short_in_use_costs_the_session() {
+    let place = Place::new();
+    let mut port = Port::open(&spec(&place.socket(), "role=device,server"), 1);
+    for (expected, packed) in (1..).zip([0, PACKED]) {
+        let memory = memory();
+        let raw = Raw::connect(&place.socket());
+        set_up_both(&raw, &memory, packed);
+        port.wait_up(true);
+        ftruncate(&memory, 0).unwrap();
+        wait_for_violations(&mut port, expected);
+        raw.until_closed();
+    }
+    // The next one is served.
+    let mut front = Port::open(&spec(&place.socket(), ""), 1);
+    front.wait_up(true);
+    pass(&mut front, &mut port, 0, &[64; 100]);
+    pass(&mut port, &mut front, 0, &[64; 100]);
+    front.stop();
+    port.stop();
 }
 
 /// The number, flags and payload of an answer.

@@ -8,12 +8,10 @@ use zerocopy::IntoBytes;
 
 use super::connection::{Connection, Ended};
 use super::link::State;
-use super::memory;
+use super::memory::Table;
 use super::message::{Message, Request, VringAddress, VringState, protocol};
 use super::queues::{RxSlot, TxSlot, watch};
-use crate::drivers::virtio::{
-    Areas, DeviceRx, DeviceTx, Doorbell, Features, PeerMemory, RingFeatures,
-};
+use crate::drivers::virtio::{Areas, DeviceRx, DeviceTx, Doorbell, Features, RingFeatures};
 
 pub(super) struct Back {
     /// What the front end may choose from.
@@ -45,7 +43,7 @@ struct Session<'a> {
     state: &'a State,
     features: Features,
     protocol: u64,
-    memory: Option<Arc<PeerMemory>>,
+    table: Option<Table>,
     vrings: Vec<Vring>,
 }
 
@@ -67,7 +65,7 @@ impl Back {
             state,
             features: Features::default(),
             protocol: 0,
-            memory: None,
+            table: None,
             vrings: (0..2 * self.pairs()).map(|_| Vring::default()).collect(),
         };
         let ended = loop {
@@ -97,7 +95,10 @@ impl Back {
 impl Session<'_> {
     /// Does what the next message says, and answers if it is to be answered.
     fn step(&mut self, connection: &Connection) -> Result<(), Ended> {
-        let mut message = connection.next(|| watch(&self.back.rx, &self.back.tx))?;
+        let mut message = connection.next(|| {
+            self.table.as_ref().map_or(Ok(()), Table::check)?;
+            watch(&self.back.rx, &self.back.tx)
+        })?;
         let answer = self.handle(&mut message);
         let running = self.vrings.iter().take(2).all(|vring| vring.running);
         self.state.set_up(running);
@@ -151,7 +152,7 @@ impl Session<'_> {
                 let table = message.take_regions()?;
                 // The rings go on in the new memory, at their addresses.
                 self.pause_all();
-                self.memory = Some(Arc::new(memory::map(&table, self.back.sealed)?));
+                self.table = Some(Table::map(&table, self.back.sealed)?);
                 self.run_all()?;
             }
             Request::SetVringNum => {
@@ -284,7 +285,7 @@ impl Session<'_> {
     /// Puts a ring into its slot if all is known that it needs, and it is wanted.
     fn run(&mut self, index: usize) -> Result<(), Ended> {
         let vring = &mut self.vrings[index];
-        let (Some(memory), Some(address)) = (&self.memory, vring.address) else {
+        let (Some(Table { memory, .. }), Some(address)) = (&self.table, vring.address) else {
             return Ok(());
         };
         // A ring that is started and disabled should be emptied, its frames discarded; they stay

@@ -9,6 +9,7 @@ use rustix::fs::{FileType, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, f
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::connection::Ended;
+use super::guard::Guard;
 use super::message::Region;
 use crate::drivers::virtio::{PeerMemory, PeerRegion};
 
@@ -20,6 +21,8 @@ const HUGETLBFS: i64 = 0x9584_58f6;
 struct Mapping {
     at: NonNull<u8>,
     len: usize,
+    /// Where the file could be cut short.
+    guard: Option<Guard>,
 }
 
 // SAFETY: an address range that this value owns; whoever uses the addresses answers for races.
@@ -29,6 +32,7 @@ unsafe impl Sync for Mapping {}
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        self.guard = None;
         // SAFETY: the range is ours, and all that use it keep this value.
         if let Err(error) = unsafe { munmap(self.at.as_ptr().cast(), self.len) } {
             tracing::error!("unmapping {} bytes: {error}", self.len);
@@ -36,26 +40,46 @@ impl Drop for Mapping {
     }
 }
 
-/// Maps the regions of a memory table.
-pub(super) fn map(table: &[(Region, OwnedFd)], sealed: bool) -> Result<PeerMemory, Ended> {
-    let mut unsealed = 0;
-    let mut regions = Vec::new();
-    for (region, fd) in table {
-        let is_sealed = seal(fd);
-        unsealed += usize::from(!is_sealed);
-        regions.push(map_region(region, fd, is_sealed || !sealed)?);
-    }
-    if unsealed > 0 {
-        tracing::warn!(
-            "{unsealed} of the peer's {} memory files cannot be sealed (DPDK's never can): if it \
-             cuts one short, a bus error ends this process; give sealed=on to refuse such peers",
-            table.len()
-        );
-    }
-    PeerMemory::new(regions).map_err(|error| Ended::Violation(error.to_string()))
+/// The memory of a front end, as it has told of it.
+pub(super) struct Table {
+    pub(super) memory: Arc<PeerMemory>,
+    mappings: Vec<Arc<Mapping>>,
 }
 
-fn map_region(region: &Region, fd: &OwnedFd, fit: bool) -> Result<PeerRegion, Ended> {
+impl Table {
+    /// Maps the regions of a memory table. `sealed`: refuses files that could be cut short.
+    pub(super) fn map(table: &[(Region, OwnedFd)], sealed: bool) -> Result<Self, Ended> {
+        let (mut regions, mut mappings) = (Vec::new(), Vec::new());
+        for (region, fd) in table {
+            let (region, mapping) = map_region(region, fd, sealed)?;
+            regions.push(region);
+            mappings.push(mapping);
+        }
+        let memory = PeerMemory::new(regions);
+        let memory = memory.map_err(|error| Ended::Violation(error.to_string()))?;
+        Ok(Self {
+            memory: Arc::new(memory),
+            mappings,
+        })
+    }
+
+    /// Looks whether the front end has cut a file short.
+    pub(super) fn check(&self) -> Result<(), Ended> {
+        let mut guards = self.mappings.iter().flat_map(|mapping| &mapping.guard);
+        if guards.any(Guard::was_cut) {
+            return Err(Ended::Violation(
+                "it has cut its memory file short while the rings were in use".into(),
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn map_region(
+    region: &Region,
+    fd: &OwnedFd,
+    sealed: bool,
+) -> Result<(PeerRegion, Arc<Mapping>), Ended> {
     let bad = |why: &str| {
         let (size, offset) = (region.size, region.offset);
         Ended::Violation(format!(
@@ -71,7 +95,8 @@ fn map_region(region: &Region, fd: &OwnedFd, fit: bool) -> Result<PeerRegion, En
     {
         return Err(bad("not a memory file (memfd, tmpfs or hugetlbfs)"));
     }
-    if !fit {
+    let is_sealed = seal(fd);
+    if sealed && !is_sealed {
         return Err(bad("the file can be cut short, and sealed=on is set"));
     }
     // Once it is sealed, so that the size is what it stays.
@@ -105,13 +130,25 @@ fn map_region(region: &Region, fd: &OwnedFd, fit: bool) -> Result<PeerRegion, En
     };
     let at = at.map_err(|error| system(error.into()))?;
     let at = NonNull::new(at.cast::<u8>()).ok_or_else(|| bad("it was mapped at zero"))?;
-    let mapping = Arc::new(Mapping { at, len });
+    let mut mapping = Mapping {
+        at,
+        len,
+        guard: None,
+    };
+    if !is_sealed {
+        // SAFETY: the mapping owns the range and gives the guard up before it; its bytes are reached
+        // as said below.
+        mapping.guard = Some(unsafe { Guard::new(at, len) }.map_err(system)?);
+    }
+    let mapping = Arc::new(mapping);
     // SAFETY: offset - start < page, inside the mapping.
     let first = unsafe { at.add((region.offset - start) as usize) };
+    let keep = mapping.clone();
     // SAFETY: from `first` there are region.size bytes to the end of what was mapped, all inside
-    // the file, whose size is sealed (or else: module documentation of `vhost_user`); they are
+    // the file, whose size is sealed, or else what it lacks is made up for by the guard; they are
     // reached through `PeerMemory` alone, which forms no references, and the mapping is kept.
-    Ok(unsafe { PeerRegion::new(first, region.size, region.guest, region.user, mapping) })
+    let region = unsafe { PeerRegion::new(first, region.size, region.guest, region.user, keep) };
+    Ok((region, mapping))
 }
 
 /// Sees to it that the file cannot become shorter, where files can be sealed; tells whether it is

@@ -11,10 +11,10 @@
 //! # Trust
 //!
 //! The back end believes the front end nothing: messages, memory table, rings and descriptors are
-//! checked, and what is wrong ends the session or costs the frame. One thing cannot be checked:
-//! where the front end's memory file cannot be sealed (DPDK's), it could cut the file short under
-//! the mapping, and the next access is a bus error that ends this process. `sealed=on` refuses
-//! such memory.
+//! checked, and what is wrong ends the session or costs the frame. Where the front end's memory file
+//! cannot be sealed (DPDK's), it could cut the file short under the mapping: a handler of bus errors
+//! makes the session's end of that (`guard.rs`). It stands in front of the process's own handler,
+//! and a program that sets another one later is without it; `sealed=on` refuses such memory.
 //!
 //! The front end lends the back end its packet buffers and rings. A back end that does not keep to
 //! the protocol can spoil the bytes of frames, and nothing else.
@@ -24,6 +24,7 @@ mod connection;
 mod control;
 mod endpoint;
 mod front;
+mod guard;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod hostile;

@@ -71,8 +71,9 @@ pub(super) const OPTIONS: &[SpecOption] = &[
         key: "sealed",
         values: "on|off",
         default: "off",
-        text: "refuse a driver whose memory files could still be cut short, which would end this \
-               process by a bus error (memory of DPDK cannot be sealed)",
+        text: "refuse a driver whose memory files could still be cut short (memory of DPDK cannot be \
+               sealed): without it, one that does so loses its session by way of a bus error that \
+               is caught",
     },
 ];
 
