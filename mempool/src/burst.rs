@@ -234,6 +234,37 @@ impl BurstMut<'_> {
         }
     }
 
+    /// Adds the buffers that `make` makes of the elements behind the others, until it makes none or
+    /// no more fit; returns how many. For whole bursts: the length is not in memory meanwhile.
+    #[inline(always)]
+    pub fn extend_from<T>(
+        &mut self,
+        elements: &[T],
+        mut make: impl FnMut(&T) -> Option<Mbuf>,
+    ) -> usize {
+        /// Counts the filled slots even if `make` panics.
+        struct Filled<'a> {
+            len: &'a mut usize,
+            now: usize,
+        }
+        impl Drop for Filled<'_> {
+            fn drop(&mut self) {
+                *self.len = self.now;
+            }
+        }
+        let old = *self.len;
+        let mut filled = Filled {
+            len: self.len,
+            now: old,
+        };
+        for (slot, element) in self.slots[old..].iter_mut().zip(elements) {
+            let Some(mbuf) = make(element) else { break };
+            slot.write(mbuf);
+            filled.now += 1;
+        }
+        filled.now - old
+    }
+
     /// Takes the last buffer.
     #[inline]
     pub fn pop(&mut self) -> Option<Mbuf> {

@@ -220,6 +220,24 @@ impl Mbuf {
         true
     }
 
+    /// Makes the `len` bytes that begin `offset` bytes into the room the frame's data, and forgets
+    /// what was known about it: what a device has filled. `false`, and no change, if they are not
+    /// all in the room, or if the frame has more than one segment.
+    #[must_use]
+    #[inline]
+    pub fn set_data(&mut self, offset: u16, len: u32) -> bool {
+        let inside = usize::from(offset) + len as usize <= self.pool().stride();
+        let fits = inside && self.header().next.is_none();
+        if fits {
+            self.header_mut().extent = Extent {
+                len,
+                total: len,
+                ..Extent::fresh(offset)
+            };
+        }
+        fits
+    }
+
     /// Makes the frame read-only and shareable; nothing is copied.
     #[must_use]
     #[inline]

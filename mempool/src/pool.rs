@@ -11,6 +11,7 @@ use std::sync::Arc;
 use crate::burst::Burst;
 use crate::cache::PoolCache;
 use crate::depot::Depot;
+use crate::handles::Handles;
 use crate::mbuf::{Extent, Header, MAX_SEGMENTS, Mbuf, Place, RawMbuf};
 use crate::region::MemoryRegion;
 use crate::time::{Tsc, WireTime};
@@ -286,6 +287,14 @@ impl Mempool {
     pub fn index_at(&self, offset: usize) -> Option<u32> {
         let index = offset / self.stride();
         (index < self.buffers()).then_some(index as u32)
+    }
+
+    /// What makes handles of its buffers from their numbers.
+    #[must_use]
+    pub fn handles(&self) -> Handles {
+        let inner = self.inner();
+        // At most `MAX_BUFFERS`, which is a u32.
+        Handles::new(inner.headers.as_ptr().cast(), inner.buffers as u32)
     }
 
     /// The memory that the buffers' rooms lie in, to be made known to a device: bytes of frames

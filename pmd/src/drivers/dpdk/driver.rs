@@ -259,7 +259,11 @@ impl Driver for Dpdk {
 
     fn stop(&mut self) -> Result<(), PortError> {
         self.device = None;
-        match self.twins.take().map_or(0, |twins| twins.held()) {
+        let held = self.twins.take().map_or(0, |twins| {
+            twins.flush();
+            twins.held()
+        });
+        match held {
             0 => Ok(()),
             held => Err(self.refused(format!("DPDK has kept {held} buffers of the port"))),
         }

@@ -1,67 +1,61 @@
 //! The operations of a mempool of twins: how DPDK takes buffers from our pool and gives them back.
 //!
-//! DPDK calls them on any thread. While a queue of ours is in a burst call they work, on its thread,
-//! with the poll loop's cache ([`during`]); otherwise with the pool's depot.
+//! DPDK calls them on any thread, for many buffers at a time: it keeps some for each of its threads
+//! ([`known_to_dpdk`]), as it does for its own mempools.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use std::mem::{self, MaybeUninit};
-use std::ptr::{self, NonNull};
 
 use dpdk_sys as dpdk;
-use pollux_mempool::{Burst, PoolCache};
 
-use super::twins::{BURST, Twin, Twins};
+use super::twins::Twins;
 
-/// What the operations of a mempool work with while a queue of ours is in a burst call.
-struct Turn<'a> {
-    mempool: *const dpdk::rte_mempool,
-    cache: &'a mut PoolCache,
-    /// Whether `cache` is of the pool that the twins are of.
-    own: bool,
-    /// Twins of freed buffers, to be returned together: the first `count`.
-    freed: [MaybeUninit<NonNull<Twin>>; BURST],
-    count: usize,
+/// A thread that DPDK knows: its mempools keep buffers for it, so that the operations here are
+/// called once in a while and not for each frame.
+struct Registration {
+    /// Whether it is ours to end.
+    ours: bool,
 }
 
-impl Turn<'_> {
-    /// Returns what has been freed to the cache.
-    #[inline]
-    fn flush(&mut self) {
-        let mut burst = Burst::<BURST>::new();
-        for twin in &self.freed[..self.count] {
-            // SAFETY: filled in by `enqueue`; DPDK has given it up.
-            if let Some(mbuf) = unsafe { Twins::take(twin.assume_init()) } {
-                // There is room: as many as the burst has at most.
-                let _ = burst.push(mbuf);
-            }
+impl Registration {
+    fn new() -> Self {
+        // SAFETY: reads a thread-local number. EAL runs, since a device was started.
+        let is_known = unsafe { dpdk::rte_lcore_id() } != dpdk::LCORE_ID_ANY;
+        // SAFETY: a thread that DPDK does not know; EAL runs. Refused where DPDK knows as many
+        // threads as it can: such a thread goes to the pool's depot for each buffer.
+        let ours = !is_known && unsafe { dpdk::rte_thread_register() } == 0;
+        Self { ours }
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        if self.ours {
+            // SAFETY: this thread was registered above; its number is given to the next one, with
+            // the buffers that are kept under it.
+            unsafe { dpdk::rte_thread_unregister() };
         }
-        self.count = 0;
-        self.cache.free_burst(&mut burst);
     }
 }
 
 thread_local! {
-    static TURN: Cell<Option<NonNull<Turn<'static>>>> = const { Cell::new(None) };
+    static REGISTRATION: Registration = Registration::new();
+    static KNOWN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Calls into DPDK so that buffers which it takes and frees come from and go to `cache`.
-#[inline]
-pub(super) fn during<T>(twins: &Twins, cache: &mut PoolCache, call: impl FnOnce() -> T) -> T {
-    let mut turn = Turn {
-        mempool: twins.mempool(),
-        own: cache.pool().id() == twins.id(),
-        cache,
-        freed: [const { MaybeUninit::uninit() }; BURST],
-        count: 0,
-    };
-    TURN.set(Some(NonNull::from(&mut turn).cast()));
-    let result = call();
-    TURN.set(None);
-    if turn.count > 0 {
-        turn.flush();
+/// Makes the calling thread known to DPDK, the first time that it polls.
+#[inline(always)]
+pub(super) fn known_to_dpdk() {
+    if !KNOWN.get() {
+        register();
     }
-    result
+}
+
+#[cold]
+fn register() {
+    // While the thread ends it cannot be registered any more, and need not be.
+    let _ = REGISTRATION.try_with(|_| ());
+    KNOWN.set(true);
 }
 
 /// Name of the operations.
@@ -99,7 +93,6 @@ unsafe extern "C" fn destroy(_mempool: *mut dpdk::rte_mempool) {}
 ///
 /// # Safety
 /// `mempool` is one of ours.
-#[inline]
 unsafe fn twins_of<'a>(mempool: *const dpdk::rte_mempool) -> Option<&'a Twins> {
     // SAFETY: `populate` put this there; the mempool is gone before its twins are.
     unsafe {
@@ -111,68 +104,17 @@ unsafe fn twins_of<'a>(mempool: *const dpdk::rte_mempool) -> Option<&'a Twins> {
     }
 }
 
-/// The turn that this thread is in, if it is one of this mempool.
-#[inline]
-fn turn_of<'a>(mempool: *const dpdk::rte_mempool) -> Option<&'a mut Turn<'a>> {
-    // SAFETY: `during` is in this thread's frame below, and does not touch the turn until the call
-    // into DPDK, which we are inside of, has returned. Operations do not call one another.
-    let turn: &mut Turn<'a> = unsafe { TURN.get()?.cast().as_mut() };
-    (turn.mempool == mempool).then_some(turn)
-}
-
-/// DPDK frees buffers: many drivers one by one, so that this is the case that is made short.
+/// DPDK frees buffers.
 unsafe extern "C" fn enqueue(
     mempool: *mut dpdk::rte_mempool,
     objects: *const *mut c_void,
     n: c_uint,
 ) -> c_int {
-    if n == 1
-        && let Some(turn) = turn_of(mempool)
-        && let Some(place) = turn.freed.get_mut(turn.count)
-    {
-        // SAFETY: DPDK gives one element, which is ours and given up here.
-        place.write(unsafe { NonNull::new_unchecked((*objects).cast()) });
-        turn.count += 1;
-        return 0;
-    }
-    // SAFETY: by DPDK's promise, the same.
-    unsafe { enqueue_many(mempool, objects, n) }
-}
-
-/// As [`enqueue`], for all that is not short.
-#[inline(never)]
-unsafe extern "C" fn enqueue_many(
-    mempool: *mut dpdk::rte_mempool,
-    objects: *const *mut c_void,
-    n: c_uint,
-) -> c_int {
-    let Some(turn) = turn_of(mempool) else {
-        // SAFETY: by the caller's promise.
-        return unsafe { enqueue_to_depot(mempool, objects, n) };
-    };
-    for i in 0..n as usize {
-        if turn.count == BURST {
-            turn.flush();
-        }
-        // SAFETY: DPDK gives as many elements as it says, each of them ours and given up here.
-        turn.freed[turn.count].write(unsafe { NonNull::new_unchecked((*objects.add(i)).cast()) });
-        turn.count += 1;
-    }
-    0
-}
-
-/// As [`enqueue`], outside of a burst call of ours.
-#[cold]
-unsafe fn enqueue_to_depot(
-    mempool: *mut dpdk::rte_mempool,
-    objects: *const *mut c_void,
-    n: c_uint,
-) -> c_int {
-    // SAFETY: DPDK calls the operations of a mempool with that mempool.
-    if unsafe { twins_of(mempool) }.is_some() {
-        for i in 0..n as usize {
-            // SAFETY: as in `enqueue`.
-            drop(unsafe { Twins::take(NonNull::new_unchecked((*objects.add(i)).cast())) });
+    // SAFETY: DPDK calls the operations of a mempool with that mempool, and gives as many elements
+    // of it as it says, which it has no more.
+    unsafe {
+        if let Some(twins) = twins_of(mempool) {
+            twins.take_back(std::slice::from_raw_parts(objects, n as usize));
         }
     }
     0
@@ -184,41 +126,16 @@ unsafe extern "C" fn dequeue(
     objects: *mut *mut c_void,
     n: c_uint,
 ) -> c_int {
-    // SAFETY: as in `enqueue_to_depot`.
-    let Some(twins) = (unsafe { twins_of(mempool) }) else {
-        return -libc::ENOBUFS;
+    // SAFETY: as in `enqueue`; there is room for `n` elements, in DPDK's own array of pointers.
+    let lent = unsafe {
+        twins_of(mempool).is_some_and(|twins| {
+            twins.lend(std::slice::from_raw_parts_mut(objects.cast(), n as usize))
+        })
     };
-    let mut turn = turn_of(mempool).filter(|turn| turn.own);
-    let n = n as usize;
-    let mut filled = 0;
-    while filled < n {
-        let mut burst = Burst::<BURST>::new();
-        let wanted = BURST.min(n - filled);
-        let got = match &mut turn {
-            Some(turn) => turn.cache.alloc_burst(&mut burst, wanted),
-            None => twins.pool().alloc_burst(&mut burst, wanted),
-        };
-        for mbuf in burst.iter() {
-            // SAFETY: DPDK has room for `n` elements, and `filled` is below. The buffer is of our
-            // pool, and free until now; of the two copies of its handle the twin's counts.
-            unsafe {
-                let twin = twins.twin(mbuf.index());
-                Twins::hold(twin, ptr::read(mbuf));
-                objects.add(filled).write(twin.as_ptr().cast());
-            }
-            filled += 1;
-        }
-        mem::forget(burst);
-        if got < wanted {
-            // SAFETY: the elements that were just filled in, which DPDK does not get.
-            unsafe { enqueue(mempool, objects, filled as c_uint) };
-            return -libc::ENOBUFS;
-        }
-    }
-    0
+    if lent { 0 } else { -libc::ENOBUFS }
 }
 
 unsafe extern "C" fn count(mempool: *const dpdk::rte_mempool) -> c_uint {
-    // SAFETY: as in `enqueue_to_depot`.
+    // SAFETY: as in `enqueue`.
     unsafe { twins_of(mempool) }.map_or(0, |twins| twins.pool().available() as c_uint)
 }

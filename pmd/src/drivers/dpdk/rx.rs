@@ -1,5 +1,6 @@
 //! The receive side.
 
+use std::mem;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
@@ -9,9 +10,9 @@ use pollux_mempool::{BurstMut, Mbuf, PoolCache};
 
 use super::counters::Counters;
 use super::device::Device;
-use super::operations::during;
+use super::operations::known_to_dpdk;
 use super::stamps::Stamps;
-use super::twins::{BURST, Owner, Twins};
+use super::twins::{BURST, Owner};
 use crate::clock::{Clock, TscClock};
 use crate::driver::{Link, Origin, RxDriver};
 use crate::ledger::{Cause, Tally};
@@ -45,6 +46,8 @@ pub(super) struct Rx {
     scratch: Box<[u8]>,
     /// For the queue that brings the device's counters to the ledger.
     counters: Option<Counters>,
+    /// Buffers that DPDK has handed to this queue.
+    taken: i64,
     /// Frames that can be left when the port stops: none if the device makes them up as it is
     /// polled.
     left: usize,
@@ -75,6 +78,7 @@ impl Rx {
             clock,
             stamps,
             scratch: vec![0; LONGEST].into(),
+            taken: 0,
             counters: (queue == 0).then(|| Counters::new(&device)),
             left: if device.driver() == "net_null" {
                 0
@@ -93,44 +97,156 @@ impl Rx {
         if self.stash.from < self.stash.to {
             return;
         }
-        let (id, queue, frames) = (self.device.id(), self.queue, self.stash.frames.as_mut_ptr());
-        // SAFETY: a started device and a queue of it that only this value polls; DPDK writes as
-        // many pointers as there is room for.
-        let n = during(&self.twins, cache, || unsafe {
-            dpdk::rte_eth_rx_burst(id, queue, frames, BURST as u16)
-        });
-        (self.stash.from, self.stash.to) = (0, usize::from(n).min(BURST));
+        let mut n = self.burst();
+        if n == 0 && self.twins.pool().available() == 0 && !cache.is_empty() {
+            // All that is free is in the loop's cache, where DPDK does not look.
+            cache.flush();
+            n = self.burst();
+        }
+        (self.stash.from, self.stash.to) = (0, n);
         if n > 0 {
             self.stash.arrival = self.clock.now();
         }
     }
 
-    /// Whether a frame is in one buffer of ours, and nobody else's.
-    #[inline]
-    fn is_plain(&self, mbuf: &dpdk::rte_mbuf) -> bool {
-        mbuf.pool == self.twins.mempool()
-            && mbuf.refcnt == 1
-            && mbuf.nb_segs == 1
-            && mbuf.ol_flags & ELSEWHERE == 0
+    #[inline(always)]
+    fn burst(&mut self) -> usize {
+        let (id, queue, frames) = (self.device.id(), self.queue, self.stash.frames.as_mut_ptr());
+        // SAFETY: a started device and a queue of it that only this value polls; DPDK writes as
+        // many pointers as there is room for.
+        let n = unsafe { dpdk::rte_eth_rx_burst(id, queue, frames, BURST as u16) };
+        usize::from(n).min(BURST)
     }
 
-    /// A frame of several buffers, or in buffers of somebody else.
-    #[cold]
-    fn take_odd(
+    /// Takes frames out of the stash, up to `end`, as long as they are in one buffer of ours each;
+    /// returns their bytes. Nothing is called and nothing is rare in this loop, so that all of it
+    /// is in registers.
+    #[inline(always)]
+    fn take_plain(
+        &mut self,
+        end: usize,
+        out: &mut BurstMut<'_>,
+        origin: &mut Origin,
+        tally: &mut Tally,
+    ) -> u64 {
+        let (twins, mempool) = (&**self.twins, self.twins.mempool());
+        let arrival = self.stash.arrival;
+        let (mut next, mut bytes) = (*origin, 0);
+        let mut outside = None;
+        let n = out.extend_from(&self.stash.frames[self.stash.from..end], |&frame| {
+            // SAFETY: a received frame belongs to whoever received it.
+            let twin = unsafe { &*frame };
+            if !is_plain(twin, mempool) {
+                return None;
+            }
+            // SAFETY: a received frame in one buffer of our mempool, which the stash gives once.
+            let mut mbuf = unsafe { twins.take(NonNull::from(twin).cast()) };
+            if !mbuf.set_data(twin.data_off, twin.data_len.into()) {
+                outside = Some(mbuf);
+                return None;
+            }
+            next.stamp(&mut mbuf, arrival);
+            bytes += u64::from(twin.data_len);
+            Some(mbuf)
+        });
+        *origin = next;
+        self.stash.from += n;
+        self.taken += n as i64;
+        if let Some(mbuf) = outside {
+            // The device says that its data lies outside of its room.
+            self.stash.from += 1;
+            self.taken += 1;
+            tally.count_dropped(Cause::DeviceError, 1);
+            drop(mbuf);
+        }
+        bytes
+    }
+
+    /// Takes one frame out of the stash, whatever it is; returns its bytes.
+    #[inline(never)]
+    fn take_one(
         &mut self,
         cache: &mut PoolCache,
-        frame: *mut dpdk::rte_mbuf,
-    ) -> Result<Mbuf, Cause> {
+        out: &mut BurstMut<'_>,
+        origin: &mut Origin,
+        tally: &mut Tally,
+    ) -> u64 {
+        let frame = self.stash.frames[self.stash.from];
+        self.stash.from += 1;
+        // SAFETY: a received frame belongs to whoever received it; its fields are read before it
+        // is taken.
+        let mbuf = unsafe { &*frame };
+        let bytes = u64::from(mbuf.pkt_len);
+        let stamp = self.stamps.as_ref().and_then(|stamps| stamps.of(mbuf));
         let ours = segments(frame).all(|part| {
             // SAFETY: the segments of a frame belong to whom the frame belongs to.
             let part = unsafe { &*part };
             part.pool == self.twins.mempool() && part.refcnt == 1 && part.ol_flags & ELSEWHERE == 0
         });
-        if ours {
-            chain(frame)
+        let taken = if ours {
+            self.chain(cache, frame)
         } else {
             self.copy(cache, frame)
+        };
+        match taken {
+            Ok(mut mbuf) => {
+                origin.stamp(&mut mbuf, self.stash.arrival);
+                if let Some(stamp) = stamp {
+                    mbuf.set_wire_time(stamp);
+                }
+                // There is room for all that is taken out of the stash.
+                drop(out.push(mbuf));
+            }
+            Err(cause) => tally.count_dropped(cause, 1),
         }
+        bytes
+    }
+
+    /// The buffer of one segment that DPDK has filled, with its data marked.
+    ///
+    /// # Safety
+    /// A received segment of our mempool, alone in a buffer that nobody else has, and taken once.
+    unsafe fn segment(
+        &mut self,
+        cache: &mut PoolCache,
+        twin: NonNull<dpdk::rte_mbuf>,
+    ) -> Result<Mbuf, Cause> {
+        // SAFETY: by the caller's promise; there every `rte_mbuf` is a twin.
+        let (mut mbuf, offset, len) = unsafe {
+            let (offset, len) = (twin.as_ref().data_off, twin.as_ref().data_len);
+            (self.twins.take(twin.cast()), offset, len)
+        };
+        self.taken += 1;
+        if mbuf.set_data(offset, len.into()) {
+            Ok(mbuf)
+        } else {
+            cache.free(mbuf);
+            Err(Cause::DeviceError)
+        }
+    }
+
+    /// A frame of one or several of our buffers. All of them are taken, whatever is found.
+    fn chain(&mut self, cache: &mut PoolCache, frame: *mut dpdk::rte_mbuf) -> Result<Mbuf, Cause> {
+        let mut whole = Err(Cause::DeviceError);
+        let mut next = NonNull::new(frame);
+        while let Some(mut at) = next {
+            let is_head = at.as_ptr() == frame;
+            // SAFETY: the frame is ours; DPDK expects free buffers to be single ones.
+            next = unsafe {
+                at.as_mut().nb_segs = 1;
+                NonNull::new(mem::replace(&mut at.as_mut().next, ptr::null_mut()))
+            };
+            // SAFETY: a segment of a received frame of ours, as `take_one` has found.
+            whole = match (unsafe { self.segment(cache, at) }, whole) {
+                (Ok(part), _) if is_head => Ok(part),
+                (Ok(part), Ok(mut front)) => front
+                    .chain(part)
+                    .map_or(Err(Cause::Oversize), |()| Ok(front)),
+                (Err(cause), _) => Err(cause),
+                (_, lost) => lost,
+            };
+        }
+        whole
     }
 
     /// Copies a frame into buffers of ours, and frees it.
@@ -151,14 +267,20 @@ impl Rx {
             len += bytes.len();
         }
         // SAFETY: the frame is ours, and not used after this.
-        during(&self.twins, cache, || unsafe {
-            dpdk::rte_pktmbuf_free(frame);
-        });
+        unsafe { dpdk::rte_pktmbuf_free(frame) };
         if !fits {
             return Err(Cause::Oversize);
         }
         crate::drivers::chain::alloc_frame(cache, &self.scratch[..len])
     }
+}
+
+/// Whether a frame is in one buffer of ours, and nobody else's.
+#[inline(always)]
+fn is_plain(mbuf: &dpdk::rte_mbuf, mempool: *mut dpdk::rte_mempool) -> bool {
+    // Both are 1 in one comparison.
+    let alone = u32::from(mbuf.refcnt) | u32::from(mbuf.nb_segs) << 16 == 1 | 1 << 16;
+    alone && mbuf.pool == mempool && mbuf.ol_flags & ELSEWHERE == 0
 }
 
 /// The segments of a frame.
@@ -168,69 +290,6 @@ fn segments(frame: *mut dpdk::rte_mbuf) -> impl Iterator<Item = *mut dpdk::rte_m
         NonNull::new(unsafe { at.as_ref() }.next)
     })
     .map(NonNull::as_ptr)
-}
-
-/// The buffer of one segment that DPDK has filled, with its data marked; `None` if the segment is
-/// not what DPDK may hand out: not held, or data outside of its room.
-#[inline(always)]
-fn segment(twin: *mut dpdk::rte_mbuf) -> Option<Mbuf> {
-    // SAFETY: a received segment of our mempool; there every `rte_mbuf` is a twin.
-    let (offset, len, held) = unsafe {
-        let (offset, len) = ((*twin).data_off, (*twin).data_len);
-        (
-            usize::from(offset),
-            usize::from(len),
-            Twins::take(NonNull::new_unchecked(twin).cast()),
-        )
-    };
-    let mut mbuf = held?;
-    let placed = if mbuf.headroom() == offset && mbuf.is_empty() {
-        mbuf.append(len).is_some()
-    } else {
-        place(&mut mbuf, offset, len)
-    };
-    placed.then_some(mbuf)
-}
-
-/// Marks `len` bytes at `offset` of the room as the buffer's data, whatever is marked now: where
-/// our headroom is not DPDK's, or where the frame was sent by a port of ours and has not been freed
-/// since (a wire in this process).
-#[cold]
-fn place(mbuf: &mut Mbuf, offset: usize, len: usize) -> bool {
-    mbuf.truncate(0);
-    let headroom = mbuf.headroom();
-    if offset >= headroom {
-        let front = offset - headroom;
-        return mbuf.append(front + len).is_some() && mbuf.advance(front);
-    }
-    let front = headroom - offset;
-    mbuf.prepend(front).is_some() && {
-        mbuf.truncate(len);
-        mbuf.append(len.saturating_sub(front)).is_some()
-    }
-}
-
-/// A frame of several of our buffers. All of them are taken, whatever is found.
-fn chain(frame: *mut dpdk::rte_mbuf) -> Result<Mbuf, Cause> {
-    let mut whole = Err(Cause::DeviceError);
-    let mut next = NonNull::new(frame);
-    while let Some(mut at) = next {
-        let is_head = at.as_ptr() == frame;
-        // SAFETY: the frame is ours; DPDK expects free buffers to be single ones.
-        next = unsafe {
-            at.as_mut().nb_segs = 1;
-            NonNull::new(std::mem::replace(&mut at.as_mut().next, ptr::null_mut()))
-        };
-        whole = match (segment(at.as_ptr()), whole) {
-            (Some(part), _) if is_head => Ok(part),
-            (Some(part), Ok(mut front)) => front
-                .chain(part)
-                .map_or(Err(Cause::Oversize), |()| Ok(front)),
-            (None, _) => Err(Cause::DeviceError),
-            (_, lost) => lost,
-        };
-    }
-    whole
 }
 
 /// Frees a frame that nobody will ask for any more.
@@ -262,50 +321,32 @@ impl RxDriver for Rx {
         origin: &mut Origin,
         tally: &mut Tally,
     ) -> usize {
+        known_to_dpdk();
         let old = out.len();
-        // In registers, not in memory, from frame to frame.
-        let mut next = *origin;
-        let mut total = 0;
         let mut frames = 0;
+        let mut bytes = 0;
         while out.free() > 0 {
             self.fill(cache);
             let n = out.free().min(self.stash.to - self.stash.from);
             if n == 0 {
                 break;
             }
-            for i in self.stash.from..self.stash.from + n {
-                let frame = self.stash.frames[i];
-                // SAFETY: a received frame belongs to whoever received it; its fields are read
-                // before it is taken apart.
-                let mbuf = unsafe { &*frame };
-                total += u64::from(mbuf.pkt_len);
-                let stamp = self.stamps.as_ref().and_then(|stamps| stamps.of(mbuf));
-                let taken = if self.is_plain(mbuf) {
-                    segment(frame).ok_or(Cause::DeviceError)
-                } else {
-                    self.take_odd(cache, frame)
-                };
-                match taken {
-                    Ok(mut mbuf) => {
-                        next.stamp(&mut mbuf, self.stash.arrival);
-                        if let Some(stamp) = stamp {
-                            mbuf.set_wire_time(stamp);
-                        }
-                        // There is room: n <= out.free().
-                        let _ = out.push(mbuf);
-                    }
-                    Err(cause) => tally.count_dropped(cause, 1),
+            let end = self.stash.from + n;
+            while self.stash.from < end {
+                if self.stamps.is_none() {
+                    bytes += self.take_plain(end, out, origin, tally);
+                }
+                if self.stash.from < end {
+                    bytes += self.take_one(cache, out, origin, tally);
                 }
             }
             frames += n as u64;
-            self.stash.from += n;
             // A device that had less than it was asked for has no more now.
             if self.stash.to < BURST {
                 break;
             }
         }
-        *origin = next;
-        tally.count_from_wire(frames, total);
+        tally.count_from_wire(frames, bytes);
         out.len() - old
     }
 
@@ -332,12 +373,9 @@ impl RxDriver for Rx {
             abort(self.stash.frames[i], tally);
         }
         self.stash.from = self.stash.to;
-        let (id, queue, frames) = (self.device.id(), self.queue, self.stash.frames.as_mut_ptr());
         let mut left = self.left;
         while left > 0 {
-            // SAFETY: as in `fill`; buffers come from and go to the depot.
-            let n = unsafe { dpdk::rte_eth_rx_burst(id, queue, frames, BURST as u16) };
-            let n = usize::from(n).min(BURST);
+            let n = self.burst();
             self.stash.frames[..n]
                 .iter()
                 .for_each(|&frame| abort(frame, tally));
@@ -346,5 +384,6 @@ impl RxDriver for Rx {
         if let Some(counters) = &mut self.counters {
             counters.sync(&self.device.control(), tally);
         }
+        self.twins.count_given(-mem::take(&mut self.taken));
     }
 }

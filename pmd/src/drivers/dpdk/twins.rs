@@ -5,20 +5,21 @@
 //! twins are a mempool of packet buffers with pinned external memory, whose operations (registered
 //! as `pollux`) take from and return to our pool.
 //!
-//! Who owns what: while DPDK may reach a buffer, its twin holds the handle. The handle is put there
-//! before DPDK learns of the twin, and whoever gets the twin back from DPDK takes it out: received
-//! frames in [`Twins::take`], all others in the mempool's enqueue operation. DPDK calls that on any
-//! thread: while a queue of ours is in a burst call, on its thread, buffers go by way of the poll
-//! loop's cache ([`during`]); otherwise by way of the pool's depot.
+//! Who owns what: a buffer is DPDK's from the moment that its twin is handed to DPDK, as a frame to
+//! be sent or by the mempool's dequeue operation, to the moment that DPDK hands the twin back, as a
+//! received frame or by the enqueue operation. Meanwhile nobody has a handle of it; who gets the
+//! twin makes one, from the twin's number ([`Twins::take`]). DPDK is trusted to hand back once what
+//! it was given once, as the process trusts it in all else. Free buffers that DPDK keeps for a
+//! thread, as it does for each of its mempools, are DPDK's too, until [`Twins::flush`].
 
-use std::ffi::{CString, c_uint};
-use std::mem::ManuallyDrop;
+use std::ffi::{CString, c_uint, c_void};
+use std::mem::{self, ManuallyDrop, MaybeUninit};
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 use dpdk_sys as dpdk;
-use pollux_mempool::{IovaMap, Mbuf, MemoryRegion, Mempool, PoolId};
+use pollux_mempool::{Burst, Handles, IovaMap, Mbuf, MemoryRegion, Mempool};
 
 use super::eal::{Eal, error_of};
 use super::operations::NAME;
@@ -32,11 +33,9 @@ pub(super) struct Twin {
     pub(super) mbuf: dpdk::rte_mbuf,
     /// What a buffer with external memory must have; nobody calls back, nobody shares.
     shared: dpdk::rte_mbuf_ext_shared_info,
-    /// The buffer, while DPDK may reach it.
-    held: Option<Mbuf>,
     /// Keeps the fields of twins near each other from having the same lowest 12 bits of their
     /// addresses: a load that follows a store to such an address waits for it.
-    apart: [u64; 12],
+    apart: [u64; 13],
 }
 
 /// Bytes of DPDK's private data behind each `rte_mbuf`.
@@ -48,14 +47,37 @@ const ELEMENT_HEADER: usize = 64;
 /// Bytes from one twin to the next: an odd number of cache lines, see [`Twin`].
 const STRIDE: usize = ELEMENT_HEADER + size_of::<Twin>();
 
+const LINE: usize = 64;
+
+/// Multiplied by this, a multiple of the cache lines of a [`STRIDE`] is divided by them: the inverse
+/// modulo 2^64, which an odd number has (Newton's iteration doubles the bits that are right).
+const LINES_INVERSE: usize = {
+    let lines = STRIDE / LINE;
+    let (mut inverse, mut bits) = (lines, 3);
+    while bits < usize::BITS {
+        inverse = inverse.wrapping_mul(2_usize.wrapping_sub(lines.wrapping_mul(inverse)));
+        bits *= 2;
+    }
+    inverse
+};
+
 const _: () = assert!(size_of::<dpdk::rte_mbuf>() == 128 && STRIDE == 320);
+const _: () = assert!((STRIDE / LINE).wrapping_mul(LINES_INVERSE) == 1);
+
+/// Free buffers that DPDK keeps for each thread that polls; it can be one and a half times as many.
+/// A small part of a pool, so that several threads leave enough for the others.
+fn cache_size(buffers: u32) -> c_uint {
+    (buffers / 16).min(256)
+}
 
 /// The twins of all buffers of a pool.
 pub(super) struct Twins {
     first: NonNull<Twin>,
     mempool: NonNull<dpdk::rte_mempool>,
     pool: Mempool,
-    id: PoolId,
+    handles: Handles,
+    /// Buffers that DPDK has been given less those that it has handed back.
+    given: AtomicI64,
     /// What the twins lie in.
     memory: MemoryRegion,
 }
@@ -94,7 +116,7 @@ impl Owner {
                 name.as_ptr(),
                 buffers,
                 size_of::<Twin>() as c_uint,
-                0, // ours is the cache of the poll loop
+                cache_size(buffers),
                 size_of::<dpdk::rte_pktmbuf_pool_private>() as c_uint,
                 dpdk::SOCKET_ID_ANY,
                 dpdk::RTE_MEMPOOL_F_NO_SPREAD | dpdk::RTE_MEMPOOL_F_NO_IOVA_CONTIG,
@@ -106,7 +128,8 @@ impl Owner {
             first: unsafe { memory.as_ptr().add(ELEMENT_HEADER) }.cast(),
             mempool,
             pool: pool.clone(),
-            id: pool.id(),
+            handles: pool.handles(),
+            given: AtomicI64::new(0),
             memory,
         });
         let made = twins
@@ -119,8 +142,9 @@ impl Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
+        self.flush();
         let held = self.held();
-        if held > 0 {
+        if held != 0 {
             // What DPDK has kept, and where it would give it back, stays its own.
             tracing::error!("DPDK has kept {held} buffers of a device that was closed");
             return;
@@ -222,8 +246,7 @@ impl Twins {
             twin.write(Twin {
                 mbuf,
                 shared,
-                held: None,
-                apart: [0; 12],
+                apart: [0; 13],
             });
         };
         Ok(())
@@ -235,12 +258,6 @@ impl Twins {
         self.mempool.as_ptr()
     }
 
-    /// Identity of our pool.
-    #[inline]
-    pub(super) fn id(&self) -> PoolId {
-        self.id
-    }
-
     /// Our pool.
     pub(super) fn pool(&self) -> &Mempool {
         &self.pool
@@ -250,45 +267,100 @@ impl Twins {
     ///
     /// # Safety
     /// The pool has such a buffer.
-    #[inline]
-    pub(super) unsafe fn twin(&self, index: u32) -> NonNull<Twin> {
+    #[inline(always)]
+    unsafe fn twin(&self, index: u32) -> NonNull<Twin> {
         // SAFETY: there is a twin for each buffer.
         unsafe { self.first.byte_add(index as usize * STRIDE) }
     }
 
     /// The twin of this buffer, if it is one of this pool.
-    #[inline]
+    #[inline(always)]
     pub(super) fn of(&self, mbuf: &Mbuf) -> Option<NonNull<Twin>> {
-        // SAFETY: a buffer of the pool.
-        (mbuf.pool_id() == self.id).then(|| unsafe { self.twin(mbuf.index()) })
+        let index = self.handles.index_of(mbuf)?;
+        // SAFETY: a number of the pool.
+        Some(unsafe { self.twin(index) })
     }
 
-    /// Gives a buffer to its twin, before DPDK gets it.
+    /// The buffer of a twin that DPDK has handed back.
     ///
     /// # Safety
-    /// It is the buffer's twin, and DPDK does not have it.
-    #[inline]
-    pub(super) unsafe fn hold(twin: NonNull<Twin>, mbuf: Mbuf) {
-        // SAFETY: who owns a buffer that DPDK does not have is the only one at its twin. What was
-        // held has been taken, or was a copy that counts no more.
-        unsafe { (&raw mut (*twin.as_ptr()).held).write(Some(mbuf)) };
+    /// `twin` is one of this mempool's. DPDK was given it, which forgot the buffer's handle, and
+    /// has handed it back to the caller, who takes it once.
+    #[inline(always)]
+    pub(super) unsafe fn take(&self, twin: NonNull<Twin>) -> Mbuf {
+        let offset = twin.addr().get().wrapping_sub(self.first.addr().get());
+        // A multiple of the stride: divided by its odd factor by a multiplication.
+        let index = (offset.wrapping_mul(LINES_INVERSE) / LINE) as u32;
+        // SAFETY: by the caller's promise.
+        unsafe { self.handles.handle(index) }
     }
 
-    /// Takes the buffer out of a twin that DPDK has given back; `None` if it was not DPDK's to give.
+    /// Counts what a queue has given to DPDK, less what it has been handed.
+    pub(super) fn count_given(&self, buffers: i64) {
+        self.given.fetch_add(buffers, Ordering::Relaxed);
+    }
+
+    /// DPDK takes as many free buffers as there is room for, or none.
+    pub(super) fn lend(&self, out: &mut [MaybeUninit<*mut c_void>]) -> bool {
+        let mut filled = 0;
+        while filled < out.len() {
+            let mut burst = Burst::<BURST>::new();
+            let wanted = BURST.min(out.len() - filled);
+            let got = self.pool.alloc_burst(&mut burst, wanted);
+            burst.take_all(|mbuf| {
+                // All are of this pool, so each has a twin.
+                if let Some(twin) = self.of(&mbuf) {
+                    out[filled].write(twin.as_ptr().cast());
+                    filled += 1;
+                    mem::forget(mbuf);
+                }
+            });
+            if got < wanted {
+                for twin in &out[..filled] {
+                    // SAFETY: filled in above, where the handle was forgotten; DPDK does not get it.
+                    drop(unsafe {
+                        NonNull::new(twin.assume_init()).map(|at| self.take(at.cast()))
+                    });
+                }
+                return false;
+            }
+        }
+        self.count_given(filled as i64);
+        true
+    }
+
+    /// DPDK hands free buffers back.
     ///
     /// # Safety
-    /// `twin` is one of this mempool's, and DPDK has given it up to the caller.
-    #[inline]
-    pub(super) unsafe fn take(twin: NonNull<Twin>) -> Option<Mbuf> {
-        // SAFETY: by the caller's promise nobody else is at the twin.
-        unsafe { (*twin.as_ptr()).held.take() }
+    /// As for [`take`](Self::take), for each of them.
+    pub(super) unsafe fn take_back(&self, twins: &[*mut c_void]) {
+        for part in twins.chunks(BURST) {
+            let mut burst = Burst::<BURST>::new();
+            burst.as_mut().extend_from(part, |&twin| {
+                // SAFETY: by the caller's promise.
+                NonNull::new(twin).map(|twin| unsafe { self.take(twin.cast()) })
+            });
+            self.pool.free_burst(&mut burst);
+        }
+        self.count_given(-(twins.len() as i64));
     }
 
-    /// Buffers that DPDK holds. Only when no thread is in DPDK with them.
-    pub(super) fn held(&self) -> usize {
-        (0..self.pool.buffers() as u32)
-            // SAFETY: every index of the pool has a twin; nobody else is at it, as said above.
-            .filter(|&index| unsafe { (*self.twin(index).as_ptr()).held.is_some() })
-            .count()
+    /// Takes back what DPDK keeps for its threads. Only when no thread is in DPDK with them.
+    pub(super) fn flush(&self) {
+        for lcore in 0..dpdk::RTE_MAX_LCORE {
+            // SAFETY: the cache of this mempool for that number, which nobody uses now.
+            unsafe {
+                let cache = dpdk::rte_mempool_default_cache(self.mempool(), lcore);
+                if !cache.is_null() {
+                    dpdk::rte_mempool_cache_flush(cache, self.mempool());
+                }
+            }
+        }
+    }
+
+    /// Buffers that DPDK has. Only when no thread is in DPDK with them, all queues have
+    /// [counted](Self::count_given), and what DPDK keeps is [back](Self::flush).
+    pub(super) fn held(&self) -> i64 {
+        self.given.load(Ordering::Relaxed)
     }
 }

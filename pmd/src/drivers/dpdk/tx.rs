@@ -8,8 +8,8 @@ use dpdk_sys as dpdk;
 use pollux_mempool::{BurstMut, Mbuf, PoolCache};
 
 use super::device::Device;
-use super::operations::during;
-use super::twins::{BURST, Owner, Twin, Twins};
+use super::operations::known_to_dpdk;
+use super::twins::{BURST, Owner, Twin};
 use crate::driver::TxDriver;
 use crate::ledger::Sent;
 
@@ -24,6 +24,8 @@ pub(super) struct Tx {
     waiting: Option<Mbuf>,
     /// Buffers for frames that have to be copied.
     copies: PoolCache,
+    /// Buffers that this queue has handed to DPDK.
+    given: i64,
     /// Their bytes, on the way.
     scratch: Vec<u8>,
     /// What DPDK is given.
@@ -53,6 +55,7 @@ impl Tx {
             most_segments,
             waiting: None,
             copies,
+            given: 0,
             scratch,
             frames: [ptr::null_mut(); BURST],
         })
@@ -61,45 +64,32 @@ impl Tx {
     /// Sends what stands at the front of the burst as it is: frames in one buffer of our pool each.
     /// Returns how many there were, and how many of them went.
     #[inline]
-    fn send_plain(
-        &mut self,
-        cache: &mut PoolCache,
-        burst: &mut BurstMut<'_>,
-        sent: &mut Sent,
-    ) -> (usize, usize) {
+    fn send_plain(&mut self, burst: &mut BurstMut<'_>, sent: &mut Sent) -> (usize, usize) {
         let (mut n, mut bytes) = (0, 0);
         for (mbuf, frame) in burst.as_slice().iter().zip(&mut self.frames) {
-            let twin = self.twins.of(mbuf);
-            let Some(twin) = twin.filter(|_| is_plain(mbuf)) else {
+            let Some(twin) = self.twins.of(mbuf).filter(|_| is_plain(mbuf)) else {
                 break;
             };
-            // SAFETY: the burst owns the buffer, so nobody else is at its twin. From here there are
-            // two copies of the handle: DPDK answers for the twin's if it takes the frame, the
-            // burst for its own if not; the other one is forgotten below. Nothing panics between.
-            unsafe {
-                fill(twin, mbuf);
-                Twins::hold(twin, ptr::read(mbuf));
-            }
+            // SAFETY: the burst owns the buffer, so nobody else is at its twin.
+            bytes += unsafe { fill(twin, mbuf) };
             *frame = twin.as_ptr().cast();
-            bytes += mbuf.len() as u64;
             n += 1;
         }
         if n == 0 {
             return (0, 0);
         }
         let (id, queue, frames) = (self.device.id(), self.queue, self.frames.as_mut_ptr());
-        // SAFETY: a started device and a queue of it that only this value uses; `n` frames.
-        let went = during(&self.twins, cache, || unsafe {
-            dpdk::rte_eth_tx_burst(id, queue, frames, n as u16)
-        });
+        // SAFETY: a started device and a queue of it that only this value uses; `n` frames, of which
+        // those that it takes are DPDK's: their handles are forgotten below, and nothing panics
+        // between.
+        let went = unsafe { dpdk::rte_eth_tx_burst(id, queue, frames, n as u16) };
         let went = usize::from(went).min(n);
-        for (&frame, mbuf) in self.frames[went..n].iter().zip(&burst.as_slice()[went..]) {
-            // SAFETY: DPDK has not taken this one.
-            mem::forget(unsafe { NonNull::new(frame).and_then(|twin| Twins::take(twin.cast())) });
-            bytes -= mbuf.len() as u64;
+        if went < n {
+            let left = burst.as_slice().iter().take(n).skip(went);
+            bytes -= left.map(|mbuf| mbuf.len() as u64).sum::<u64>();
         }
-        // Those are DPDK's, or have come back to the cache already.
         burst.take_front(went, mem::forget);
+        self.given += went as i64;
         sent.count(went as u64, bytes);
         (n, went)
     }
@@ -133,7 +123,7 @@ impl Tx {
             cache.free(frame);
             copy
         };
-        match self.send_chain(cache, ready) {
+        match self.send_chain(ready) {
             Ok(()) => sent.count(1, bytes as u64),
             Err(frame) => self.waiting = Some(frame),
         }
@@ -156,64 +146,70 @@ impl Tx {
     }
 
     /// Sends a frame of our own buffers, one or several.
-    fn send_chain(&mut self, cache: &mut PoolCache, frame: Mbuf) -> Result<(), Mbuf> {
+    fn send_chain(&mut self, frame: Mbuf) -> Result<(), Mbuf> {
         let (count, total) = (frame.segment_count(), frame.total_len());
         let mut head: Option<NonNull<Twin>> = None;
         let mut last: Option<NonNull<Twin>> = None;
         let mut next = Some(frame);
         while let Some(mut part) = next {
             next = part.split_off();
-            // SAFETY: a buffer of our pool (`is_ours`, or copied into one), which nobody else owns,
-            // so nobody else is at its twin; `last` was filled before.
+            // All are ours, as `is_ours` has found, or copied into such.
+            let Some(twin) = self.twins.of(&part) else {
+                continue;
+            };
+            // SAFETY: nobody else owns the buffer, so nobody else is at its twin; `last` was filled
+            // before.
             unsafe {
-                let twin = self.twins.twin(part.index());
                 fill(twin, &part);
-                Twins::hold(twin, part);
                 if let Some(last) = last.replace(twin) {
                     (*last.as_ptr()).mbuf.next = twin.as_ptr().cast();
                 }
-                head.get_or_insert(twin);
             }
+            head.get_or_insert(twin);
+            mem::forget(part);
         }
         let Some(head) = head else { return Ok(()) };
         let mut first: *mut dpdk::rte_mbuf = head.as_ptr().cast();
         let (id, queue) = (self.device.id(), self.queue);
-        // SAFETY: the head of a chain that nobody else knows; a queue that only this value uses.
-        let went = during(&self.twins, cache, || unsafe {
+        // SAFETY: the head of a chain that nobody else knows, whose handles were forgotten; a queue
+        // that only this value uses.
+        let went = unsafe {
             (*first).nb_segs = count as u16;
             (*first).pkt_len = total as u32;
             dpdk::rte_eth_tx_burst(id, queue, &raw mut first, 1)
-        });
+        };
         if went == 1 {
+            self.given += count as i64;
             return Ok(());
         }
         // SAFETY: DPDK has not taken the frame.
-        unsafe { unchain(head) }.map_or(Ok(()), Err)
+        unsafe { self.unchain(head) }.map_or(Ok(()), Err)
     }
-}
 
-/// Takes a frame back that `send_chain` has made and DPDK has refused.
-///
-/// # Safety
-/// All the frame's twins are the caller's.
-unsafe fn unchain(head: NonNull<Twin>) -> Option<Mbuf> {
-    let mut whole: Option<Mbuf> = None;
-    let mut next = Some(head);
-    while let Some(at) = next {
-        // SAFETY: by the caller's promise. DPDK expects free buffers to be single ones.
-        let part = unsafe {
-            let mbuf = &mut (*at.as_ptr()).mbuf;
-            mbuf.nb_segs = 1;
-            next = NonNull::new(mem::replace(&mut mbuf.next, ptr::null_mut())).map(NonNull::cast);
-            Twins::take(at)?
-        };
-        match &mut whole {
-            None => whole = Some(part),
-            // It was one frame before, so it fits.
-            Some(front) => drop(front.chain(part)),
+    /// Takes a frame back that `send_chain` has made and DPDK has refused.
+    ///
+    /// # Safety
+    /// All the frame's twins are the caller's, and their handles forgotten.
+    unsafe fn unchain(&self, head: NonNull<Twin>) -> Option<Mbuf> {
+        let mut whole: Option<Mbuf> = None;
+        let mut next = Some(head);
+        while let Some(at) = next {
+            // SAFETY: by the caller's promise. DPDK expects free buffers to be single ones.
+            let part = unsafe {
+                let mbuf = &mut (*at.as_ptr()).mbuf;
+                mbuf.nb_segs = 1;
+                next =
+                    NonNull::new(mem::replace(&mut mbuf.next, ptr::null_mut())).map(NonNull::cast);
+                self.twins.take(at)
+            };
+            match &mut whole {
+                None => whole = Some(part),
+                // It was one frame before, so it fits.
+                Some(front) => drop(front.chain(part)),
+            }
         }
+        whole
     }
-    whole
 }
 
 /// Whether a frame can be told to DPDK as it is.
@@ -222,35 +218,36 @@ fn is_plain(mbuf: &Mbuf) -> bool {
     mbuf.segment_count() == 1 && u16::try_from(mbuf.len()).is_ok()
 }
 
-/// Tells DPDK where the data of a segment is.
+/// Tells DPDK where the data of a segment is; returns its bytes.
 ///
 /// # Safety
 /// The caller owns the buffer whose twin this is.
-#[inline]
-unsafe fn fill(twin: NonNull<Twin>, mbuf: &Mbuf) {
+#[inline(always)]
+unsafe fn fill(twin: NonNull<Twin>, mbuf: &Mbuf) -> u64 {
+    let (offset, len) = (mbuf.headroom(), mbuf.len());
     // SAFETY: by the caller's promise nobody else is at the twin. It is in the state of a free
     // buffer: DPDK has seen to that, or `Twins::write`.
     let twin = unsafe { &mut (*twin.as_ptr()).mbuf };
-    twin.data_off = mbuf.headroom() as u16;
+    twin.data_off = offset as u16;
     twin.refcnt = 1;
     twin.nb_segs = 1;
     twin.port = u16::MAX;
     twin.ol_flags = 0;
-    twin.__bindgen_anon_1.packet_type = 0;
-    twin.pkt_len = mbuf.len() as u32;
-    twin.data_len = mbuf.len() as u16;
-    twin.vlan_tci = 0;
+    twin.pkt_len = len as u32;
+    twin.data_len = len as u16;
+    len as u64
 }
 
 impl TxDriver for Tx {
     #[inline]
     fn tx(&mut self, cache: &mut PoolCache, burst: &mut BurstMut<'_>, sent: &mut Sent) -> usize {
+        known_to_dpdk();
         let given = burst.len();
         while self.waiting.is_none() || self.send_waiting(cache, sent) {
             if burst.is_empty() {
                 break;
             }
-            match self.send_plain(cache, burst, sent) {
+            match self.send_plain(burst, sent) {
                 (0, _) => burst.take_front(1, |frame| self.waiting = Some(frame)),
                 (n, went) if went < n => break,
                 _ => {}
@@ -264,6 +261,7 @@ impl TxDriver for Tx {
             sent.count_errors(1);
         }
         self.copies.flush();
+        self.twins.count_given(mem::take(&mut self.given));
         // SAFETY: a started device. Not all can; the rest comes back when the device is closed.
         unsafe { dpdk::rte_eth_tx_done_cleanup(self.device.id(), self.queue, 0) };
     }
