@@ -44,6 +44,74 @@ fn allocation_ends_at_the_pools_size_and_a_bypass_works() {
 }
 
 #[test]
+fn a_handle_is_made_again_from_its_number() {
+    let (pool, other) = (pool(64, 128), pool(64, 128));
+    let handles = pool.handles();
+    let mut burst = Burst::<64>::new();
+    assert_eq!(pool.alloc_burst(&mut burst, 64), 64);
+    let mut numbers = Vec::new();
+    burst.take_all(|mbuf| {
+        assert_eq!(handles.index_of(&mbuf), Some(mbuf.index()));
+        numbers.push(mbuf.index());
+        std::mem::forget(mbuf);
+    });
+    numbers.sort_unstable();
+    assert!(numbers.iter().copied().eq(0..64));
+    assert_eq!(handles.index_of(&other.alloc().unwrap()), None);
+    // SAFETY: each number's handle was forgotten above, and is made once.
+    let made = burst
+        .as_mut()
+        .extend_from(&numbers, |&number| Some(unsafe { handles.handle(number) }));
+    assert_eq!((made, burst.len(), pool.available()), (64, 64, 0));
+    pool.free_burst(&mut burst);
+    assert_eq!(pool.available(), 64);
+}
+
+#[test]
+fn data_is_set_inside_the_room_alone() {
+    let pool = pool(4, 128);
+    let room = pool.stride() as u32;
+    let mut mbuf = pool.alloc().unwrap();
+    mbuf.append(7).unwrap();
+    mbuf.add_flags(pollux_mempool::MbufFlags::CHECKSUM_TRUSTED);
+    assert!(!mbuf.set_data(1, room) && !mbuf.set_data(u16::MAX, 0));
+    assert!(!mbuf.set_data(0, u32::MAX));
+    assert_eq!(mbuf.len(), 7);
+    assert!(mbuf.set_data(3, room - 3));
+    assert_eq!((mbuf.headroom(), mbuf.len()), (3, room as usize - 3));
+    assert_eq!((mbuf.total_len(), mbuf.tailroom()), (mbuf.len(), 0));
+    assert_eq!(mbuf.flags(), pollux_mempool::MbufFlags::default());
+    let mut front = pool.alloc().unwrap();
+    front.chain(mbuf).unwrap();
+    assert!(!front.set_data(0, 1), "other segments hang on it");
+    drop(front);
+    assert_eq!(pool.available(), 4);
+}
+
+#[test]
+fn a_burst_is_extended_as_far_as_buffers_are_made() {
+    let pool = pool(8, 128);
+    let mut burst = Burst::<4>::new();
+    burst.push(pool.alloc().unwrap()).unwrap();
+    let mut view = burst.as_mut();
+    let made = view.extend_from(&[1, 2, 0, 4], |&n| (n > 0).then(|| pool.alloc()).flatten());
+    assert_eq!((made, view.len()), (2, 3));
+    assert_eq!(view.extend_from(&[1, 2], |_| pool.alloc()), 1);
+    // What was made before a panic is in the burst.
+    burst.clear();
+    let mut left = 2;
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        burst.as_mut().extend_from(&[(); 4], |()| {
+            left -= 1;
+            assert!(left >= 0, "enough");
+            pool.alloc()
+        })
+    }));
+    assert!(panicked.is_err());
+    assert_eq!((burst.len(), pool.available()), (2, 6));
+}
+
+#[test]
 fn a_freed_buffer_is_as_new() {
     let pool = pool(2, 256);
     let mut cache = pool.cache(2).unwrap();
