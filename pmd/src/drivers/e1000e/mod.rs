@@ -6,8 +6,8 @@
 //! | registers | as a table | `registers.rs` |
 //! | [`Nic`] | the device as a whole: reset, address, PHY, link, rest | `nic.rs` |
 //! | setup | filters, RSS, rings, before frames can pass | `setup.rs` |
-//! | [`Ring`] | descriptors in memory | `descriptors.rs` |
-//! | [`Rx`], [`Tx`] | the queues | `rx.rs`, `tx.rs` |
+//! | [`Rx`], [`Tx`] | the queues, and descriptors in memory, which others of Intel's NICs share | `intel/` |
+//! | [`RxQueue`], [`TxQueue`] | what the queues ask of this device | `queues.rs` |
 //! | [`Counters`] | statistics, and losses for the ledger | `counters.rs` |
 //! | `Model` | the device in software, for the tests | `model.rs` |
 //!
@@ -20,35 +20,32 @@
 //! errors of the sender at the end.
 
 mod counters;
-mod descriptors;
 #[cfg(any(test, fuzzing))]
 pub mod hostile;
 #[cfg(any(test, fuzzing))]
 #[allow(clippy::wildcard_imports)] // of all the registers
 mod model;
 mod nic;
+mod queues;
 mod registers;
-mod rx;
 mod setup;
 #[cfg(test)]
 mod tests;
-mod tx;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use pollux_mempool::MemoryRegion;
-
-use self::counters::Counters;
-use self::descriptors::{Extended, Format, Legacy, MAX_RING, MIN_RING, Ring};
+use self::counters::{Counters, Losses};
 use self::nic::Nic;
+use self::queues::{RxQueue, TxQueue};
 use self::registers::REGISTERS;
-use self::rx::{Rx, RxParts};
-use self::tx::{Tx, TxParts};
+use super::intel::descriptors::{Extended, Format, Legacy, LegacyTx, MAX_RING, MIN_RING};
+use super::intel::memory::Memory;
+use super::intel::rx::{Rx, RxParts};
+use super::intel::tx::{Tx, TxParts};
 use super::pci::bus_error;
-use super::virtio::DeviceAddresses;
 use crate::bus::registers::Dump;
-use crate::bus::{Device, DmaMapping, Interrupts};
+use crate::bus::{Device, Interrupts};
 use crate::driver::filter::Filter;
 use crate::driver::{Capabilities, Driver, Link, Queues, RxDriver, Statistics, TxDriver};
 use crate::net::MacAddr;
@@ -118,8 +115,7 @@ struct E1000e<D: Device> {
 /// What a running device reaches of the world. Its memory is taken away from it last.
 struct Reached {
     _interrupts: Option<Arc<Interrupts>>,
-    _rings: DmaMapping,
-    _frames: DmaMapping,
+    _memory: Memory,
 }
 
 /// Descriptors of a ring that is to have at least so many.
@@ -136,13 +132,6 @@ impl<D: Device> E1000e<D> {
         }
     }
 
-    fn failed(&self, what: String) -> PortError {
-        PortError::Device {
-            port: self.port.clone(),
-            what,
-        }
-    }
-
     /// Bytes of the longest frame, a tag included.
     fn longest(&self) -> usize {
         self.mtu + ETHERNET + TAG
@@ -154,19 +143,9 @@ impl<D: Device> E1000e<D> {
         let (bus, error) = (&nic.bus, bus_error(port));
         let size = ring_size(config.ring);
         let (rx_queues, tx_queues) = (config.rx_queues.into(), usize::from(config.tx_queues));
-        let region = MemoryRegion::builder((rx_queues + tx_queues) * Ring::bytes(size))
-            .numa_node(nic.device.numa_node())
-            .build();
-        let region = region.map_err(|error| self.failed(error.to_string()))?;
-        let memory = nic.device.map(&Arc::new(region)).map_err(&error)?;
-        let frames = nic.device.map(config.pool.region()).map_err(&error)?;
-        let ring = |index| {
-            let ring = Ring::new(&memory, index * Ring::bytes(size), size);
-            let what = "a ring is not in one piece for it; use larger pages or an IOMMU";
-            ring.ok_or_else(|| self.failed(what.into()))
-        };
-        let mut addresses = DeviceAddresses::new();
-        addresses.add(config.pool.region(), frames.addresses());
+        let memory = Memory::new(&*nic.device, &config.pool, rx_queues + tx_queues, size);
+        let memory = memory.map_err(&error)?;
+        let ring = |index| memory.ring(&*nic.device, index).map_err(&error);
         let room = config.pool.data_room();
         let (room, how) = setup::buffer_size(room).ok_or_else(|| self.small_room(room))?;
 
@@ -182,34 +161,43 @@ impl<D: Device> E1000e<D> {
         }
         let mut rx = Vec::new();
         for queue in 0..rx_queues {
-            let parts = RxParts::<D> {
+            let control = RxQueue::<D> {
                 bus: bus.clone(),
                 clock: nic.clock.clone(),
                 queue,
+                counters: self.counters.clone(),
+                losses: Losses::default(),
+                interrupts: interrupts.clone(),
+            };
+            let parts = RxParts {
+                control,
+                clock: nic.clock.clone(),
                 ring: ring(queue)?,
-                addresses: addresses.clone(),
+                addresses: memory.addresses(),
                 pool: config.pool.clone(),
                 room,
                 longest: self.longest(),
-                counters: self.counters.clone(),
-                interrupts: interrupts.clone(),
             };
             setup::set_rx_ring(bus, queue, &parts.ring);
-            rx.push(Rx::<D, F>::new(parts));
+            rx.push(Rx::<_, _, F>::new(parts));
         }
         let mut tx: Vec<Box<dyn TxDriver>> = Vec::new();
         for queue in 0..tx_queues {
-            let parts = TxParts::<D> {
+            let control = TxQueue::<D> {
                 bus: bus.clone(),
                 clock: nic.clock.clone(),
                 queue,
+            };
+            let parts = TxParts {
+                control,
+                clock: nic.clock.clone(),
                 ring: ring(rx_queues + queue)?,
-                addresses: addresses.clone(),
+                addresses: memory.addresses(),
                 pool: config.pool.clone(),
                 longest: self.longest(),
             };
             setup::set_tx_ring(bus, queue, &parts.ring);
-            tx.push(Box::new(Tx::new(parts)));
+            tx.push(Box::new(Tx::<_, _, LegacyTx>::new(parts)));
         }
         nic.set_link_up().map_err(&error)?;
         nic.device.set_bus_master(true).map_err(&error)?;
@@ -225,8 +213,7 @@ impl<D: Device> E1000e<D> {
         let rx = rx.into_iter().map(boxed).collect();
         let reached = Reached {
             _interrupts: interrupts,
-            _rings: memory,
-            _frames: frames,
+            _memory: memory,
         };
         Ok((Queues { rx, tx }, reached))
     }

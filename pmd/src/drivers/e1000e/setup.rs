@@ -1,6 +1,5 @@
 //! Before frames can pass: filters, RSS, rings. Sections 4.6.5 and 4.6.6 of the datasheet.
 
-use super::descriptors::Ring;
 use super::registers::{
     CTRL_EXT, CTRL_EXT_PBA_CLR, EIAC, IMS_RXQ0, IMS_RXQ1, IVAR, IVAR_RXQ0_VALID, IVAR_RXQ1_VALID,
     MRQC, MRQC_IPV4, MRQC_IPV6, MRQC_RSS, MRQC_TCP_IPV4, MRQC_TCP_IPV6, MTA, RAH, RAH_AV, RAL,
@@ -11,6 +10,7 @@ use super::registers::{
 };
 use crate::bus::Bus;
 use crate::driver::filter::{Filter, Multicast};
+use crate::drivers::intel::descriptors::Ring;
 use crate::net::MacAddr;
 
 /// The sizes that receive buffers can have (section 10.2.5.1), largest first, and the bits of

@@ -1,18 +1,16 @@
-//! Sends frames out of the buffers that they are in: section 7.2 of the datasheet.
+//! Sends frames out of the buffers that they are in: section 7.2 of either datasheet.
 //!
 //! The device is asked to report the last descriptor of each burst, and is done with all of the
 //! burst when it has: one look at one word for many frames.
 
 use std::collections::VecDeque;
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use pollux_mempool::time::Ns;
 use pollux_mempool::{Burst, BurstMut, Mbuf, Mempool, PoolCache};
 
-use super::descriptors::{Ring, Transmit};
-use super::nic::switch_off;
-use super::registers::{TCTL, TDT};
-use crate::bus::{Bus, Device};
+use super::descriptors::{REPORT, Ring, TxFormat, is_sent};
 use crate::clock::Clock;
 use crate::driver::TxDriver;
 use crate::drivers::virtio::{Assembly, DeviceAddresses, alloc};
@@ -30,17 +28,25 @@ const SHORTEST: usize = 17;
 /// Most pieces of a frame. One that has more is copied into fewer.
 const MAX_PIECES: usize = 40;
 
+/// What a transmit queue asks of its device, beside the ring.
+pub(crate) trait TxControl: Send + 'static {
+    /// Moves the queue's tail to that slot.
+    fn set_tail(&self, slot: u32);
+
+    /// Switches sending off: the device has let go of the frames when this returns.
+    fn stop(&self);
+}
+
 /// What a transmit queue is made of.
-pub(super) struct TxParts<D: Device> {
-    pub(super) bus: D::Bus,
-    pub(super) clock: D::Clock,
-    pub(super) queue: usize,
-    pub(super) ring: Ring,
-    pub(super) addresses: DeviceAddresses,
+pub(crate) struct TxParts<Q, C> {
+    pub(crate) control: Q,
+    pub(crate) clock: C,
+    pub(crate) ring: Ring,
+    pub(crate) addresses: DeviceAddresses,
     /// For frames that the device cannot reach where they are.
-    pub(super) pool: Mempool,
+    pub(crate) pool: Mempool,
     /// Bytes of the longest frame.
-    pub(super) longest: usize,
+    pub(crate) longest: usize,
 }
 
 /// What is sent together.
@@ -53,8 +59,8 @@ struct Batch {
 }
 
 /// A transmit queue.
-pub(super) struct Tx<D: Device> {
-    parts: TxParts<D>,
+pub(crate) struct Tx<Q: TxControl, C, F> {
+    parts: TxParts<Q, C>,
     /// By slot: a frame is at the last of its pieces.
     posted: Box<[Option<Mbuf>]>,
     /// On their way, oldest first; as many as the ring has descriptors, at most.
@@ -65,11 +71,12 @@ pub(super) struct Tx<D: Device> {
     /// A descriptor that is not written yet: it may be the one that is reported.
     held: Option<[u64; 2]>,
     copy: Assembly,
+    format: PhantomData<F>,
 }
 
-impl<D: Device> Tx<D> {
+impl<Q: TxControl, C: Clock, F: TxFormat> Tx<Q, C, F> {
     /// A queue whose ring is empty.
-    pub(super) fn new(parts: TxParts<D>) -> Self {
+    pub(crate) fn new(parts: TxParts<Q, C>) -> Self {
         let size = parts.ring.size();
         Self {
             posted: (0..size).map(|_| None).collect(),
@@ -78,6 +85,7 @@ impl<D: Device> Tx<D> {
             next: 0,
             held: None,
             copy: Assembly::new(),
+            format: PhantomData,
             parts,
         }
     }
@@ -97,7 +105,7 @@ impl<D: Device> Tx<D> {
             && let Some(data) = NonNull::new(mbuf.data_ptr().cast_mut())
             && let Some(address) = self.parts.addresses.of(data, len)
         {
-            self.put([address, Transmit::piece(len, true, false)]);
+            self.put([address, F::piece(len, len, true)]);
             self.keep(mbuf, len, batch);
             return;
         }
@@ -165,7 +173,7 @@ impl<D: Device> Tx<D> {
         for (i, segment) in segments.enumerate() {
             if let Some(address) = self.address(segment) {
                 let is_last = i + 1 == pieces;
-                self.put([address, Transmit::piece(segment.len(), is_last, false)]);
+                self.put([address, F::piece(segment.len(), total, is_last)]);
             }
         }
         self.keep(mbuf, total, batch);
@@ -209,7 +217,7 @@ impl<D: Device> Tx<D> {
             frames,
             bytes,
         }) = self.batches.front()
-            && Transmit::is_done(self.parts.ring.read(last))
+            && is_sent(self.parts.ring.read(last))
         {
             let end = last.wrapping_add(1);
             while self.oldest != end {
@@ -236,7 +244,7 @@ impl<D: Device> Tx<D> {
     }
 }
 
-impl<D: Device> TxDriver for Tx<D> {
+impl<Q: TxControl, C: Clock + 'static, F: TxFormat> TxDriver for Tx<Q, C, F> {
     /// A frame counts as sent when the device has reported it; an empty burst has its use: it
     /// counts them.
     #[inline]
@@ -264,11 +272,11 @@ impl<D: Device> TxDriver for Tx<D> {
         burst.take_front(taken, |mbuf| self.post(mbuf, &mut batch, cache, sent));
         if let Some([address, word]) = self.held.take() {
             batch.last = self.next.wrapping_sub(1);
-            let word = word | Transmit::piece(0, false, true);
+            let word = word | REPORT;
             self.parts.ring.write(batch.last, [address, word]);
             self.batches.push_back(batch);
             let tail = self.parts.ring.slot(self.next) as u32;
-            self.parts.bus.write32(TDT.of(self.parts.queue), tail);
+            self.parts.control.set_tail(tail);
         }
         taken
     }
@@ -289,10 +297,10 @@ impl<D: Device> TxDriver for Tx<D> {
     }
 }
 
-impl<D: Device> Drop for Tx<D> {
+impl<Q: TxControl, C, F> Drop for Tx<Q, C, F> {
     /// The device lets go of the frames before their buffers go back to the pool.
     fn drop(&mut self) {
-        switch_off(&self.parts.bus, &self.parts.clock, TCTL);
+        self.parts.control.stop();
     }
 }
 

@@ -1,4 +1,4 @@
-//! Receives frames into buffers of the pool, without a copy: section 7.1 of the datasheet.
+//! Receives frames into buffers of the pool, without a copy: section 7.1 of either datasheet.
 //!
 //! The device fills the buffers in the order in which they were posted, so that the next one is
 //! the only one that is looked at: a word of its descriptor says that it is done. What was posted
@@ -7,16 +7,11 @@
 use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
-use std::sync::Arc;
 
 use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{Burst, BurstMut, Mbuf, MbufFlags, Mempool, PoolCache};
 
-use super::counters::{Counters, Losses};
 use super::descriptors::{Format, Received, Ring};
-use super::nic::{is_up, switch_off};
-use super::registers::{IMC, IMS, IMS_RXQ0, IMS_RXQ1, RCTL, RDFPC, RDT, STATUS};
-use crate::bus::{Bus, Device, Interrupts};
 use crate::clock::Clock;
 use crate::driver::{Origin, RxDriver};
 use crate::drivers::virtio::{Assembly, DeviceAddresses};
@@ -29,24 +24,44 @@ const REFILL: usize = 32;
 /// How often the link is looked at while nothing comes.
 const WATCH: Ns = Ns(10_000_000);
 
-/// More frames than the packet buffer of 40 KiB holds: the register of a device that is gone.
-const MOST_WAITING: u32 = 640;
+/// What a receive queue asks of its device, beside the ring.
+pub(crate) trait RxControl: Send + 'static {
+    /// Moves the queue's tail to that slot.
+    fn set_tail(&self, slot: u32);
+
+    /// Whether frames can come.
+    fn is_up(&self) -> bool;
+
+    /// Switches receiving off: the device has let go of the buffers when this returns.
+    fn stop(&self);
+
+    /// Counts the frames that the device has lost before any descriptor, since it was asked last.
+    fn count_losses(&mut self, tally: &mut Tally);
+
+    /// Counts the frames that are left in the device when it has been stopped.
+    fn count_left(&self, _tally: &mut Tally) {}
+
+    /// What becomes readable when frames come and the queue is [armed](Self::arm).
+    fn event(&self) -> Option<BorrowedFd<'_>>;
+
+    /// Has the device signal the event once.
+    fn arm(&self);
+
+    /// Has the device leave the event alone.
+    fn disarm(&self);
+}
 
 /// What a receive queue is made of.
-pub(super) struct RxParts<D: Device> {
-    pub(super) bus: D::Bus,
-    pub(super) clock: D::Clock,
-    pub(super) queue: usize,
-    pub(super) ring: Ring,
-    pub(super) addresses: DeviceAddresses,
-    pub(super) pool: Mempool,
+pub(crate) struct RxParts<Q, C> {
+    pub(crate) control: Q,
+    pub(crate) clock: C,
+    pub(crate) ring: Ring,
+    pub(crate) addresses: DeviceAddresses,
+    pub(crate) pool: Mempool,
     /// Bytes of a buffer that the device fills.
-    pub(super) room: usize,
+    pub(crate) room: usize,
     /// Bytes of the longest frame.
-    pub(super) longest: usize,
-    pub(super) counters: Arc<Counters>,
-    /// The vector of this queue has its number.
-    pub(super) interrupts: Option<Arc<Interrupts>>,
+    pub(crate) longest: usize,
 }
 
 /// Where the next buffer belongs.
@@ -61,8 +76,8 @@ enum Part {
 }
 
 /// A receive queue.
-pub(super) struct Rx<D: Device, F> {
-    parts: RxParts<D>,
+pub(crate) struct Rx<Q: RxControl, C, F> {
+    parts: RxParts<Q, C>,
     /// By slot.
     posted: Box<[Option<Mbuf>]>,
     /// Numbers of the buffer that the device fills next, and of the next to be posted: they count
@@ -71,22 +86,20 @@ pub(super) struct Rx<D: Device, F> {
     filled: u32,
     part: Part,
     gathered: Assembly,
-    losses: Losses,
     state: RxState,
     watch_at: Tsc,
     format: PhantomData<F>,
 }
 
-impl<D: Device, F: Format> Rx<D, F> {
+impl<Q: RxControl, C: Clock, F: Format> Rx<Q, C, F> {
     /// A queue whose ring is empty.
-    pub(super) fn new(parts: RxParts<D>) -> Self {
+    pub(crate) fn new(parts: RxParts<Q, C>) -> Self {
         Self {
             posted: (0..parts.ring.size()).map(|_| None).collect(),
             next: 0,
             filled: 0,
             part: Part::First,
             gathered: Assembly::new(),
-            losses: Losses::default(),
             state: RxState::Live,
             watch_at: parts.clock.now(),
             parts,
@@ -95,7 +108,7 @@ impl<D: Device, F: Format> Rx<D, F> {
     }
 
     /// Posts the first buffers, once the device receives.
-    pub(super) fn fill(&mut self) {
+    pub(crate) fn fill(&mut self) {
         let pool = self.parts.pool.clone();
         self.post(|burst, n| pool.alloc_burst(burst, n));
     }
@@ -222,7 +235,7 @@ impl<D: Device, F: Format> Rx<D, F> {
         }
         if self.filled != before {
             let tail = self.parts.ring.slot(self.filled) as u32;
-            self.parts.bus.write32(RDT.of(self.parts.queue), tail);
+            self.parts.control.set_tail(tail);
         }
     }
 
@@ -235,19 +248,15 @@ impl<D: Device, F: Format> Rx<D, F> {
     fn watch_link(&mut self, now: Tsc) {
         let period = self.parts.clock.to_cycles(WATCH);
         self.watch_at = Tsc(now.0.wrapping_add(period));
-        self.state = if is_up(self.parts.bus.read32(STATUS.at)) {
+        self.state = if self.parts.control.is_up() {
             RxState::Live
         } else {
             RxState::Down
         };
     }
-
-    fn cause(&self) -> u32 {
-        [IMS_RXQ0, IMS_RXQ1][self.parts.queue.min(1)]
-    }
 }
 
-impl<D: Device, F: Format> RxDriver for Rx<D, F> {
+impl<Q: RxControl, C: Clock + 'static, F: Format> RxDriver for Rx<Q, C, F> {
     #[inline]
     fn rx(
         &mut self,
@@ -281,30 +290,23 @@ impl<D: Device, F: Format> RxDriver for Rx<D, F> {
     }
 
     fn sync_counters(&mut self, tally: &mut Tally) {
-        // The device counts for both queues.
-        if self.parts.queue == 0 {
-            let RxParts { counters, bus, .. } = &self.parts;
-            self.losses.tell(counters, bus, tally);
-        }
+        self.parts.control.count_losses(tally);
     }
 
     fn event(&self) -> Option<BorrowedFd<'_>> {
-        let interrupts = self.parts.interrupts.as_ref()?;
-        interrupts.event(self.parts.queue as u16)
+        self.parts.control.event()
     }
 
     fn arm(&mut self) {
-        // A cause that came while it was masked signals at once (section 7.4).
-        self.parts.bus.write32(IMS.at, self.cause());
+        self.parts.control.arm();
     }
 
     fn disarm(&mut self) {
-        self.parts.bus.write32(IMC.at, self.cause());
+        self.parts.control.disarm();
     }
 
     fn finish(&mut self, tally: &mut Tally) {
-        // For both queues: they come back together.
-        switch_off(&self.parts.bus, &self.parts.clock, RCTL);
+        self.parts.control.stop();
         let mut rest = Burst::<REFILL>::new();
         loop {
             self.collect(&mut rest.as_mut(), tally);
@@ -318,20 +320,14 @@ impl<D: Device, F: Format> RxDriver for Rx<D, F> {
             tally.count_from_wire(1, bytes as u64);
             tally.count_dropped(Cause::Aborted, 1);
         }
-        if self.parts.queue == 0 {
-            // Those that found no descriptor are left where they are.
-            let left = self.parts.bus.read32(RDFPC.at);
-            let left = u64::from(if left > MOST_WAITING { 0 } else { left });
-            tally.count_from_wire(left, 0);
-            tally.count_dropped(Cause::Aborted, left);
-        }
+        self.parts.control.count_left(tally);
         self.sync_counters(tally);
     }
 }
 
-impl<D: Device, F> Drop for Rx<D, F> {
+impl<Q: RxControl, C, F> Drop for Rx<Q, C, F> {
     /// The device lets go of the buffers before they go back to the pool.
     fn drop(&mut self) {
-        switch_off(&self.parts.bus, &self.parts.clock, RCTL);
+        self.parts.control.stop();
     }
 }

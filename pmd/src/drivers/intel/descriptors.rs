@@ -1,4 +1,5 @@
-//! Descriptors, and the rings of them in memory: sections 7.1.3, 7.1.4 and 7.2 of the datasheet.
+//! Descriptors, and the rings of them in memory: sections 7.1.3, 7.1.4 and 7.2 of the datasheet of
+//! the 82574, sections 7.1.5 and 7.2.2 of that of the 82576.
 //!
 //! The device may write any of it at any time, so that all of it is reached by atomics and each
 //! word is read once. What the driver relies on is in shadows of its own.
@@ -17,14 +18,14 @@ const LEN: usize = 16;
 
 /// Most descriptors that a ring of ours has: the length register takes a little less than 64 Ki,
 /// and ours are powers of two.
-pub(super) const MAX_RING: usize = 1 << 15;
+pub(crate) const MAX_RING: usize = 1 << 15;
 
 /// Fewest: the length is a multiple of 128 bytes (section 10.2.5.7), and the longest frame in the
 /// smallest buffers fits with room to spare.
-pub(super) const MIN_RING: usize = 64;
+pub(crate) const MIN_RING: usize = 64;
 
 /// A ring of descriptors.
-pub(super) struct Ring {
+pub(crate) struct Ring {
     at: NonNull<[AtomicU64; 2]>,
     /// A power of two.
     size: u32,
@@ -37,14 +38,14 @@ unsafe impl Send for Ring {}
 
 impl Ring {
     /// Bytes that a ring of `size` takes: whole pages, so that no two queues share a cache line.
-    pub(super) fn bytes(size: usize) -> usize {
+    pub(crate) fn bytes(size: usize) -> usize {
         (size * LEN).next_multiple_of(4096)
     }
 
     /// The ring of `size` descriptors, a power of two of at least [`MIN_RING`], `offset` bytes
     /// into memory that the device reaches. `None` if it is not there, or not in one piece for
     /// the device.
-    pub(super) fn new(memory: &DmaMapping, offset: usize, size: usize) -> Option<Self> {
+    pub(crate) fn new(memory: &DmaMapping, offset: usize, size: usize) -> Option<Self> {
         let region = memory.region();
         let at = region.ptr_at(offset, size * LEN).ok()?;
         let address = memory.addresses().iova(offset, size * LEN).ok()?;
@@ -60,24 +61,24 @@ impl Ring {
     }
 
     /// Where the device finds it.
-    pub(super) fn address(&self) -> u64 {
+    pub(crate) fn address(&self) -> u64 {
         self.address
     }
 
     /// Its length in bytes.
-    pub(super) fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         self.size * LEN as u32
     }
 
     /// Descriptors in it.
     #[inline(always)]
-    pub(super) fn size(&self) -> u32 {
+    pub(crate) fn size(&self) -> u32 {
         self.size
     }
 
     /// The slot of a number that counts on over the laps.
     #[inline(always)]
-    pub(super) fn slot(&self, number: u32) -> usize {
+    pub(crate) fn slot(&self, number: u32) -> usize {
         (number & (self.size - 1)) as usize
     }
 
@@ -91,7 +92,7 @@ impl Ring {
     /// Writes a descriptor. The device sees it when the tail has passed it: the register's write
     /// is behind this one ([`Bus`](crate::bus::Bus)).
     #[inline(always)]
-    pub(super) fn write(&self, number: u32, words: [u64; 2]) {
+    pub(crate) fn write(&self, number: u32, words: [u64; 2]) {
         let [address, rest] = self.descriptor(number);
         address.store(words[0], Relaxed);
         rest.store(words[1], Release);
@@ -99,7 +100,7 @@ impl Ring {
 
     /// The word of a descriptor that says whether the device is done with it.
     #[inline(always)]
-    pub(super) fn read(&self, number: u32) -> u64 {
+    pub(crate) fn read(&self, number: u32) -> u64 {
         // Acquire: what the device has written before it said so is there.
         self.descriptor(number)[1].load(Acquire)
     }
@@ -108,7 +109,7 @@ impl Ring {
 /// A receive descriptor that the device is done with: its second word, in the order of the
 /// extended format (section 7.1.4.2): status and errors, length, VLAN tag.
 #[derive(Clone, Copy)]
-pub(super) struct Received(pub(super) u64);
+pub(crate) struct Received(pub(crate) u64);
 
 impl Received {
     /// Status: the device is done with it; it is the last of its frame; the TCP or UDP checksum
@@ -123,46 +124,46 @@ impl Received {
     const BAD: u64 = 0b1001_0111 << 24;
 
     /// What is posted beside the address: no status.
-    pub(super) const POSTED: u64 = 0;
+    pub(crate) const POSTED: u64 = 0;
 
     /// The descriptor has come back.
     #[inline(always)]
-    pub(super) fn is_done(self) -> bool {
+    pub(crate) fn is_done(self) -> bool {
         self.0 & Self::DD != 0
     }
 
     /// Bytes in the buffer.
     #[inline(always)]
-    pub(super) fn len(self) -> usize {
+    pub(crate) fn len(self) -> usize {
         usize::from((self.0 >> 32) as u16)
     }
 
     /// The frame ends in this buffer.
     #[inline(always)]
-    pub(super) fn is_last(self) -> bool {
+    pub(crate) fn is_last(self) -> bool {
         self.0 & Self::EOP != 0
     }
 
     /// The last buffer of a frame in which the device found nothing wrong.
     #[inline(always)]
-    pub(super) fn is_good(self) -> bool {
+    pub(crate) fn is_good(self) -> bool {
         self.0 & (Self::EOP | Self::BAD | Self::L4E | Self::IPE) == Self::EOP
     }
 
     /// The link found the frame broken.
-    pub(super) fn is_broken(self) -> bool {
+    pub(crate) fn is_broken(self) -> bool {
         self.0 & Self::BAD != 0
     }
 
     /// The device has found the TCP or UDP checksum right, if the frame is [good](Self::is_good).
     #[inline(always)]
-    pub(super) fn is_verified(self) -> bool {
+    pub(crate) fn is_verified(self) -> bool {
         self.0 & Self::L4CS != 0
     }
 }
 
 /// The format that receive descriptors come back in. Posted ones are the same.
-pub(super) trait Format: Send + 'static {
+pub(crate) trait Format: Send + 'static {
     /// RFCTL.EXTEN.
     const EXTENDED: bool;
 
@@ -171,10 +172,10 @@ pub(super) trait Format: Send + 'static {
 }
 
 /// Section 7.1.3: length, checksum, status, errors, VLAN tag. It knows no RSS.
-pub(super) struct Legacy;
+pub(crate) struct Legacy;
 
 /// Section 7.1.4.
-pub(super) struct Extended;
+pub(crate) struct Extended;
 
 impl Format for Legacy {
     const EXTENDED: bool = false;
@@ -196,31 +197,56 @@ impl Format for Extended {
     }
 }
 
-/// Transmit descriptors in the legacy format (section 7.2): it has all that is needed without
-/// checksums and segmentation.
-pub(super) struct Transmit;
+/// The format of transmit descriptors.
+pub(crate) trait TxFormat: Send + 'static {
+    /// The second word of a piece of `len` bytes, of a frame of `total`.
+    fn piece(len: usize, total: usize, is_last: bool) -> u64;
+}
 
-impl Transmit {
-    /// Commands: last of its frame, have the CRC added, and report when it is done.
-    const EOP: u64 = 1 << 24;
-    const IFCS: u64 = 1 << 25;
-    const RS: u64 = 1 << 27;
-    /// Status: done.
-    const DD: u64 = 1 << 32;
+/// In the second word of a transmit descriptor of any format: last of its frame; have the CRC
+/// added; report when it is done.
+const EOP: u64 = 1 << 24;
+const IFCS: u64 = 1 << 25;
+pub(crate) const REPORT: u64 = 1 << 27;
+/// Status: done.
+const DONE: u64 = 1 << 32;
 
-    /// The second word of a piece of `len` bytes.
+#[inline(always)]
+fn piece(len: usize, is_last: bool) -> u64 {
+    let last = if is_last { EOP } else { 0 };
+    // The length has 16 bits; a longer piece is refused before.
+    u64::from(len as u16) | IFCS | last
+}
+
+/// Whether a descriptor that was to be reported has been sent.
+#[inline(always)]
+pub(crate) fn is_sent(word: u64) -> bool {
+    word & DONE != 0
+}
+
+/// Section 7.2 of the 82574's datasheet: it has all that is needed without checksums and
+/// segmentation.
+pub(crate) struct LegacyTx;
+
+impl TxFormat for LegacyTx {
     #[inline(always)]
-    pub(super) fn piece(len: usize, is_last: bool, report: bool) -> u64 {
-        let last = if is_last { Self::EOP } else { 0 };
-        let report = if report { Self::RS } else { 0 };
-        // The length has 16 bits; a longer one is refused before.
-        u64::from(len as u16) | Self::IFCS | last | report
+    fn piece(len: usize, _total: usize, is_last: bool) -> u64 {
+        piece(len, is_last)
     }
+}
 
-    /// Whether a descriptor that was to be reported has been sent.
+/// Data descriptors of section 7.2.2 of the 82576's datasheet.
+pub(crate) struct AdvancedTx;
+
+impl TxFormat for AdvancedTx {
     #[inline(always)]
-    pub(super) fn is_done(word: u64) -> bool {
-        word & Self::DD != 0
+    fn piece(len: usize, total: usize, is_last: bool) -> u64 {
+        /// A data descriptor; in the advanced format.
+        const DTYP_DATA: u64 = 3 << 20;
+        const DEXT: u64 = 1 << 29;
+        /// The length of the frame, of 18 bits.
+        const PAYLEN_SHIFT: u32 = 46;
+        piece(len, is_last) | DTYP_DATA | DEXT | (total as u64) << PAYLEN_SHIFT
     }
 }
 

@@ -1,0 +1,96 @@
+//! What the queues ask of the device: tails, link, losses, vectors, rest.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use super::counters::{Counters, Losses};
+use super::nic::{is_up, switch_off};
+use super::registers::{IMC, IMS, IMS_RXQ0, IMS_RXQ1, RCTL, RDFPC, RDT, STATUS, TCTL, TDT};
+use crate::bus::{Bus, Device, Interrupts};
+use crate::drivers::intel::rx::RxControl;
+use crate::drivers::intel::tx::TxControl;
+use crate::ledger::{Cause, Tally};
+
+/// More frames than the packet buffer of 40 KiB holds: the register of a device that is gone.
+const MOST_WAITING: u32 = 640;
+
+/// The device, as a receive queue sees it.
+pub(super) struct RxQueue<D: Device> {
+    pub(super) bus: D::Bus,
+    pub(super) clock: D::Clock,
+    pub(super) queue: usize,
+    pub(super) counters: Arc<Counters>,
+    /// Of losses, which the device counts for both queues: the first tells.
+    pub(super) losses: Losses,
+    /// The vector of this queue has its number.
+    pub(super) interrupts: Option<Arc<Interrupts>>,
+}
+
+impl<D: Device> RxQueue<D> {
+    fn cause(&self) -> u32 {
+        [IMS_RXQ0, IMS_RXQ1][self.queue.min(1)]
+    }
+}
+
+impl<D: Device> RxControl for RxQueue<D> {
+    #[inline]
+    fn set_tail(&self, slot: u32) {
+        self.bus.write32(RDT.of(self.queue), slot);
+    }
+
+    fn is_up(&self) -> bool {
+        is_up(self.bus.read32(STATUS.at))
+    }
+
+    /// Both queues: they come back together.
+    fn stop(&self) {
+        switch_off(&self.bus, &self.clock, RCTL);
+    }
+
+    fn count_losses(&mut self, tally: &mut Tally) {
+        if self.queue == 0 {
+            self.losses.tell(&self.counters, &self.bus, tally);
+        }
+    }
+
+    fn count_left(&self, tally: &mut Tally) {
+        if self.queue == 0 {
+            let left = self.bus.read32(RDFPC.at);
+            let left = u64::from(if left > MOST_WAITING { 0 } else { left });
+            tally.count_from_wire(left, 0);
+            tally.count_dropped(Cause::Aborted, left);
+        }
+    }
+
+    fn event(&self) -> Option<BorrowedFd<'_>> {
+        self.interrupts.as_ref()?.event(self.queue as u16)
+    }
+
+    fn arm(&self) {
+        // A cause that came while it was masked signals at once (section 7.4).
+        self.bus.write32(IMS.at, self.cause());
+    }
+
+    fn disarm(&self) {
+        self.bus.write32(IMC.at, self.cause());
+    }
+}
+
+/// The device, as a transmit queue sees it.
+pub(super) struct TxQueue<D: Device> {
+    pub(super) bus: D::Bus,
+    pub(super) clock: D::Clock,
+    pub(super) queue: usize,
+}
+
+impl<D: Device> TxControl for TxQueue<D> {
+    #[inline]
+    fn set_tail(&self, slot: u32) {
+        self.bus.write32(TDT.of(self.queue), slot);
+    }
+
+    /// Both queues: they come back together.
+    fn stop(&self) {
+        switch_off(&self.bus, &self.clock, TCTL);
+    }
+}
