@@ -40,6 +40,11 @@ pub trait Model: Send + 'static {
         0
     }
 
+    /// It is to have so many virtual functions; false if it cannot.
+    fn set_virtual_functions(&mut self, _count: u16) -> bool {
+        false
+    }
+
     /// A register of `width` bytes is read; the access is aligned and inside the window.
     fn read(&mut self, world: &mut World, bar: u8, at: usize, width: usize) -> u32;
 
@@ -300,6 +305,12 @@ impl<M: Model> Device for FakeDevice<M> {
             model.reset(world);
         });
         Ok(())
+    }
+
+    fn set_virtual_functions(&self, count: u16) -> Result<(), BusError> {
+        let done = self.with(|model, _| model.set_virtual_functions(count));
+        let (device, what) = (self.name().into(), "has no virtual functions".into());
+        done.then_some(()).ok_or(BusError::Device { device, what })
     }
 
     fn is_gone(&self) -> bool {

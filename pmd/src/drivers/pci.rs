@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use super::e1000e;
+use super::igb::options::{VF_MACS, VF_VLANS, VFS, VLANS};
 use super::virtio::pci as virtio;
+use super::{e1000e, igb, igbvf};
 use crate::bus::pci::Address;
 use crate::bus::vfio::{VfioDevice, VfioOptions};
 use crate::bus::{BusError, Device, Ids};
-use crate::driver::filter::{Filter, MULTICAST, PROMISC};
+use crate::driver::filter::{MULTICAST, PROMISC};
 use crate::driver::{Description, Driver, SpecOption, Target};
 use crate::port::PortError;
 use crate::spec::{PortSpec, SpecError};
@@ -49,6 +50,10 @@ pub(crate) const DESCRIPTION: Description = Description {
             default: "extended",
             text: "the format of receive descriptors",
         },
+        VLANS,
+        VFS,
+        VF_MACS,
+        VF_VLANS,
     ],
     check,
     ..Description::new("pci", "a NIC of this machine, by VFIO")
@@ -82,6 +87,20 @@ impl<D: Device> Entry<D> {
             name: "82574L",
             options: e1000e::OPTIONS,
             open: e1000e::open,
+        },
+        Entry {
+            vendor: 0x8086,
+            device: 0x10c9,
+            name: "82576",
+            options: igb::OPTIONS,
+            open: igb::open,
+        },
+        Entry {
+            vendor: 0x8086,
+            device: 0x10ca,
+            name: "virtual function of an 82576",
+            options: igbvf::OPTIONS,
+            open: igbvf::open,
         },
         virtio_net(0x1041, "virtio-net"),
         virtio_net(0x1000, "virtio-net, transitional"),
@@ -132,7 +151,7 @@ fn address(spec: &PortSpec) -> Result<Address, SpecError> {
 fn check(spec: &PortSpec) -> Result<(), SpecError> {
     address(spec)?;
     options(spec)?;
-    Filter::from_spec(spec)?;
+    igb::options::Options::of_functions(spec)?;
     // The longest packet that any of the drivers carries; each has a limit of its own.
     spec.number("mtu", 68..=65535).map(drop)
 }

@@ -1,0 +1,242 @@
+//! The physical function's device: reset, link, and the filters in front of the receive queues.
+
+use std::sync::{Mutex, PoisonError};
+
+use pollux_mempool::time::Ns;
+
+use super::message::{group_hash, words_mac};
+use super::registers::{
+    CTRL, CTRL_EXT, CTRL_EXT_DRIVER_LOADED, CTRL_EXT_PF_RESET_DONE, CTRL_FORCE_DUPLEX,
+    CTRL_FORCE_SPEED, CTRL_MASTER_DISABLE, CTRL_RESET, CTRL_SET_LINK_UP, EIMC, IMC, IOVTCL,
+    IOVTCL_REUSE, LONGEST, MDIC, MDIC_READY, MDIC_WRITE, MRQC, MTA, RAH, RAL, RCTL, RCTL_BROADCAST,
+    RCTL_ENABLE, RCTL_LONG, RCTL_MULTICAST_ALL, RCTL_STRIP_CRC, RCTL_UNICAST_ALL, RCTL_VLAN_FILTER,
+    RETA, RLPML, RSSRK, RXCSUM, RXCSUM_HASH, RXCSUM_IP, RXCSUM_UDP_TCP, STATUS, STATUS_LINK_UP,
+    STATUS_MASTER_ENABLED, STATUS_PORT, STATUS_SPEED, SW_FW_SYNC, SWSM, SWSM_BOTH, SWSM_SOFTWARE,
+    TCTL, TCTL_ENABLE, TCTL_PAD,
+};
+use crate::bus::Bus;
+use crate::clock::Clock;
+use crate::driver::filter::{Filter, Multicast};
+use crate::driver::{Link, Megabits};
+use crate::net::MacAddr;
+
+/// How long the device may take for what takes it microseconds, or for a reset a millisecond.
+const PATIENCE: Ns = Ns(100_000_000);
+
+/// What must pass after a reset is begun before anything is asked (section 4.2.1.6.1).
+const RESET_TAKES: Ns = Ns(1_000_000);
+
+/// The key of the examples of Microsoft's RSS specification, which is what NICs come with.
+const RSS_KEY: [u8; 40] = [
+    0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0,
+    0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c,
+    0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
+];
+
+/// How frames are shared out (section 8.10, MRQC): by hash to queues; by address to pools.
+const BY_HASH: u32 = 2;
+const BY_POOL: u32 = 3;
+/// What is hashed: addresses and ports of TCP and UDP over IPv4 and IPv6, else addresses.
+const HASHED: u32 = 0b1111_0011 << 16;
+
+/// The device of a physical function.
+#[derive(Clone)]
+pub(super) struct Hardware<B, C> {
+    pub(super) bus: B,
+    pub(super) clock: C,
+}
+
+/// It does not come back from its reset.
+#[derive(Debug)]
+pub(super) struct Stuck;
+
+impl<B: Bus, C: Clock> Hardware<B, C> {
+    /// Stops all that the device does and has it begin anew (section 4.5). The virtual functions
+    /// see that their physical one is being reset.
+    pub(super) fn reset(&self) -> Result<(), Stuck> {
+        let Self { bus, .. } = self;
+        self.mask_interrupts();
+        bus.write32(RCTL.at, 0);
+        bus.write32(TCTL.at, 0);
+        // What it has begun to fetch and to write comes to its end first (section 5.2.3.3). One
+        // that does not end is reset all the same.
+        let control = bus.read32(CTRL.at);
+        bus.write32(CTRL.at, control | CTRL_MASTER_DISABLE);
+        self.wait(|| bus.read32(STATUS.at) & STATUS_MASTER_ENABLED == 0);
+        bus.write32(CTRL.at, control | CTRL_RESET);
+        let begun = self.clock.now();
+        let takes = self.clock.to_cycles(RESET_TAKES);
+        self.wait(|| self.clock.now().since(begun) >= takes);
+        // A device that is gone reads all ones.
+        let back = self.wait(|| bus.read32(CTRL.at) & CTRL_RESET == 0);
+        self.mask_interrupts();
+        back.then_some(()).ok_or(Stuck)
+    }
+
+    fn mask_interrupts(&self) {
+        self.bus.write32(IMC.at, u32::MAX);
+        self.bus.write32(EIMC.at, u32::MAX);
+    }
+
+    fn wait(&self, done: impl FnMut() -> bool) -> bool {
+        wait(&self.clock, PATIENCE, done)
+    }
+
+    /// The address that the device was given by its maker, or by whoever runs the machine: loaded
+    /// by the reset.
+    pub(super) fn mac(&self) -> MacAddr {
+        words_mac([RAL.of(0), RAH.of(0)].map(|at| self.bus.read32(at)))
+    }
+
+    /// Has the PHY agree with its peer on the fastest that both can.
+    pub(super) fn start_link(&self) {
+        /// The PHY's control register, and its bits for "agree" and "again" (IEEE 802.3 section
+        /// 22.2.4.1).
+        const CONTROL: u32 = 0;
+        const AGREE: u32 = 1 << 12;
+        const AGAIN: u32 = 1 << 9;
+        let control = self.bus.read32(CTRL.at) & !(CTRL_FORCE_SPEED | CTRL_FORCE_DUPLEX);
+        self.bus.write32(CTRL.at, control | CTRL_SET_LINK_UP);
+        self.with_phy(|| {
+            let phy = 1 << 21;
+            let value = MDIC_WRITE | phy | CONTROL << 16 | AGREE | AGAIN;
+            self.bus.write32(MDIC.at, value);
+            self.wait(|| self.bus.read32(MDIC.at) & MDIC_READY != 0);
+        });
+    }
+
+    /// The PHY is shared with the device's firmware (section 4.7): it is asked for first. What a
+    /// program that was killed has left locked is taken after a while.
+    fn with_phy(&self, work: impl FnOnce()) {
+        let Self { bus, .. } = self;
+        let port = (bus.read32(STATUS.at) & STATUS_PORT) >> STATUS_PORT.trailing_zeros();
+        let (ours, firmware) = (2 << (port & 1), 2 << (port & 1) << 16);
+        let locked = |change: &dyn Fn(u32) -> Option<u32>| {
+            self.wait(|| bus.read32(SWSM.at) & SWSM_SOFTWARE == 0);
+            self.wait(|| {
+                bus.write32(SWSM.at, SWSM_SOFTWARE | SWSM_BOTH);
+                bus.read32(SWSM.at) & SWSM_BOTH != 0
+            });
+            let changed = change(bus.read32(SW_FW_SYNC.at));
+            if let Some(value) = changed {
+                bus.write32(SW_FW_SYNC.at, value);
+            }
+            bus.write32(SWSM.at, 0);
+            changed.is_some()
+        };
+        self.wait(|| locked(&|users| (users & firmware == 0).then_some(users | ours)));
+        work();
+        locked(&|users| Some(users & !ours));
+    }
+
+    /// How fast the link is, if it is up.
+    pub(super) fn speed(&self) -> Option<Megabits> {
+        speed(self.bus.read32(STATUS.at))
+    }
+
+    /// Shares frames out to `queues` receive queues by a hash of their addresses and ports
+    /// (section 7.1.1.7).
+    pub(super) fn share_by_hash(&self, queues: u16) {
+        let Self { bus, .. } = self;
+        for (i, word) in RSS_KEY.as_chunks().0.iter().enumerate() {
+            bus.write32(RSSRK.of(i), u32::from_le_bytes(*word));
+        }
+        let queue = |entry: usize| (entry % usize::from(queues.max(1))) as u8;
+        for i in 0..RETA.count {
+            let four = [0, 1, 2, 3].map(|n| queue(4 * i + n));
+            bus.write32(RETA.of(i), u32::from_le_bytes(four));
+        }
+        bus.write32(MRQC.at, if queues > 1 { BY_HASH | HASHED } else { 0 });
+    }
+
+    /// Shares frames out to pools, which `Functions` sets up.
+    pub(super) fn share_by_pool(&self) {
+        self.bus.write32(MRQC.at, BY_POOL);
+    }
+
+    /// What is received by a device whose queues are all the physical function's.
+    pub(super) fn set_filter(&self, filter: &Filter) {
+        if let Multicast::Listed(groups) = &filter.multicast {
+            let mut table = [0_u32; 128];
+            for hash in groups.iter().map(|&group| group_hash(group)) {
+                if let Some(row) = table.get_mut(usize::from(hash >> 5)) {
+                    *row |= 1 << (hash & 31);
+                }
+            }
+            for (i, row) in table.into_iter().enumerate() {
+                self.bus.write32(MTA.of(i), row);
+            }
+        }
+    }
+
+    /// Opens the way between queues and wire: `longest` is a frame with a tag and its check
+    /// sequence, `vfs` says that there are virtual functions.
+    pub(super) fn enable(&self, filter: &Filter, longest: u32, vfs: bool) {
+        let Self { bus, .. } = self;
+        bus.write32(RXCSUM.at, RXCSUM_IP | RXCSUM_UDP_TCP | RXCSUM_HASH);
+        let flag = |on: bool, bit: u32| if on { bit } else { 0 };
+        bus.write32(IOVTCL.at, flag(!vfs, IOVTCL_REUSE));
+        // With pools, each of them has a limit of its own.
+        bus.write32(RLPML.at, if vfs { LONGEST } else { longest });
+        let receive = RCTL_ENABLE | RCTL_BROADCAST | RCTL_STRIP_CRC | RCTL_LONG;
+        let all = flag(filter.promiscuous, RCTL_UNICAST_ALL | RCTL_MULTICAST_ALL)
+            | flag(filter.multicast == Multicast::All, RCTL_MULTICAST_ALL)
+            | flag(vfs, RCTL_VLAN_FILTER);
+        bus.write32(TCTL.at, TCTL_ENABLE | TCTL_PAD);
+        bus.write32(RCTL.at, receive | all);
+    }
+
+    /// Tells the firmware, and the virtual functions, that there is a driver: they may start.
+    pub(super) fn admit_functions(&self) {
+        let told = CTRL_EXT_DRIVER_LOADED | CTRL_EXT_PF_RESET_DONE;
+        let others = self.bus.read32(CTRL_EXT.at);
+        self.bus.write32(CTRL_EXT.at, others | told);
+    }
+}
+
+/// Waits until `done`, for so long at most; whether it is.
+pub(crate) fn wait(clock: &impl Clock, patience: Ns, mut done: impl FnMut() -> bool) -> bool {
+    let (start, patience) = (clock.now(), clock.to_cycles(patience));
+    while !done() {
+        if clock.now().since(start) > patience {
+            return false;
+        }
+        clock.relax();
+    }
+    true
+}
+
+/// The link, as it was at the last look.
+pub(crate) struct Watched(Mutex<Link>);
+
+impl Watched {
+    /// A link that was down.
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(Link {
+            up: false,
+            speed: None,
+            changes: 0,
+        }))
+    }
+
+    /// The link, which is up if it has a speed.
+    pub(crate) fn look(&self, speed: Option<Megabits>) -> Link {
+        let mut link = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let up = speed.is_some();
+        let changes = link.changes + u64::from(up != link.up);
+        *link = Link { up, speed, changes };
+        *link
+    }
+}
+
+/// What the status register, of a physical or a virtual function, says of the link; `None` if it
+/// is down.
+pub(crate) fn speed(status: u32) -> Option<Megabits> {
+    let speed = match (status & STATUS_SPEED) >> STATUS_SPEED.trailing_zeros() {
+        0 => 10,
+        1 => 100,
+        _ => 1000,
+    };
+    // A device that is gone reads all ones.
+    (status & STATUS_LINK_UP != 0 && status != u32::MAX).then_some(Megabits(speed))
+}

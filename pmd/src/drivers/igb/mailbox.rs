@@ -1,0 +1,75 @@
+//! The physical function's end of the mailboxes: 64 bytes that a virtual function (VF) and the
+//! physical one (PF) both see, and a register on each side with who has them and what is new
+//! (datasheet section 8.14).
+
+use super::message::{Message, Reply};
+use super::registers::{
+    MAILBOX_MEMORY, MBVFICR, MBVFICR_ASKED, P2VMAILBOX, P2VMAILBOX_ACKNOWLEDGE,
+    P2VMAILBOX_PF_HAS_BUFFER, P2VMAILBOX_SENT, P2VMAILBOX_TAKE_FROM_VF, VFLRE,
+};
+use crate::bus::Bus;
+
+/// What the VFs did since the PF looked last: a bit for each of them.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Events {
+    /// It has written a message.
+    pub(super) asked: u32,
+    /// It was reset, by itself or by the system.
+    pub(super) reset: u32,
+}
+
+/// The PF's end of all mailboxes.
+pub(super) struct PfEnd<B>(pub(super) B);
+
+impl<B: Bus> PfEnd<B> {
+    /// What is new. Acknowledgements of answers are of no interest: no VF is waited for.
+    pub(super) fn events(&self) -> Events {
+        let (news, reset) = (self.0.read32(MBVFICR.at), self.0.read32(VFLRE.at));
+        // Ones clear, and before the messages are read: what comes later is seen the next time.
+        self.0.write32(MBVFICR.at, news);
+        self.0.write32(VFLRE.at, reset);
+        let asked = news & MBVFICR_ASKED;
+        Events { asked, reset }
+    }
+
+    /// A VF's message.
+    pub(super) fn take(&self, vf: usize) -> Option<Message> {
+        self.lock(vf).then(|| {
+            let message = std::array::from_fn(|i| self.0.read32(word(vf, i)));
+            // Gives the buffer back, too.
+            self.0.write32(P2VMAILBOX.of(vf), P2VMAILBOX_ACKNOWLEDGE);
+            message
+        })
+    }
+
+    /// Answers the message whose first word was `asked`. A VF that has taken the buffer again
+    /// gets no answer.
+    pub(super) fn answer(&self, vf: usize, asked: u32, reply: Reply) {
+        if self.lock(vf) {
+            let (words, len) = reply.message(asked);
+            for (i, value) in words.into_iter().take(len).enumerate() {
+                self.0.write32(word(vf, i), value);
+            }
+            self.0.write32(P2VMAILBOX.of(vf), P2VMAILBOX_SENT);
+        }
+    }
+
+    /// Takes the buffer, from the VF if need be: it has to keep it for no longer than it takes to
+    /// write a message, and must not make its PF wait.
+    fn lock(&self, vf: usize) -> bool {
+        let at = P2VMAILBOX.of(vf);
+        let once = || {
+            self.0.write32(at, P2VMAILBOX_PF_HAS_BUFFER);
+            self.0.read32(at) & P2VMAILBOX_PF_HAS_BUFFER != 0
+        };
+        once() || {
+            self.0.write32(at, P2VMAILBOX_TAKE_FROM_VF);
+            once()
+        }
+    }
+}
+
+/// Where word `i` of a mailbox is.
+fn word(vf: usize, i: usize) -> usize {
+    MAILBOX_MEMORY.of(vf) + 4 * i
+}

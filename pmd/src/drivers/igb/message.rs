@@ -1,0 +1,301 @@
+//! What a virtual function (VF) and its physical one (PF) say to each other through the mailbox
+//! between them. The hardware carries 16 words; what they mean is software's affair, and this is
+//! what Linux's igb and igbvf speak.
+
+use crate::net::MacAddr;
+
+/// Words of 32 bits in the mailbox.
+pub(crate) const WORDS: usize = 16;
+
+/// A message: the first word says what it is.
+pub(crate) type Message = [u32; WORDS];
+
+/// In the first word of an answer: granted, refused, and that the VF may go on asking (it may not
+/// before it has told of its reset).
+const ACK: u32 = 1 << 31;
+const NACK: u32 = 1 << 30;
+const CLEAR_TO_SEND: u32 = 1 << 29;
+
+/// The kind of a message, and a number that goes with it.
+const KIND: u32 = 0xffff;
+const NUMBER_SHIFT: u32 = 16;
+const NUMBER: u32 = 0xff;
+
+const RESET: u32 = 1;
+const SET_MAC: u32 = 2;
+const SET_MULTICAST: u32 = 3;
+const SET_VLAN: u32 = 4;
+const SET_LONGEST: u32 = 5;
+const SET_PROMISCUOUS: u32 = 6;
+
+/// The number with [`SET_PROMISCUOUS`]: for all groups.
+const ALL_GROUPS: u32 = 2;
+
+/// Most groups in a message: two hashes a word, behind the first.
+pub(crate) const MAX_GROUPS: usize = 30;
+
+/// What a VF asks of its PF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// To begin anew, with the address that it is to have.
+    Reset,
+    /// To have another address.
+    Mac(MacAddr),
+    /// To receive frames to the groups in these places of the multicast table ([`group_hash`]),
+    /// and to no others.
+    Groups(Groups),
+    /// To receive frames to all groups, or no longer.
+    AllGroups(bool),
+    /// To receive the frames of a VLAN, or no longer.
+    Vlan {
+        /// Its identifier.
+        id: u16,
+        /// Whether from now on, or no longer.
+        on: bool,
+    },
+    /// To receive frames up to this length, in bytes with the check sequence.
+    Longest(u32),
+}
+
+/// A list of places in the multicast table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Groups {
+    hashes: [u16; MAX_GROUPS],
+    len: usize,
+}
+
+impl Groups {
+    /// Those of some groups; `None` if they are too many for a message.
+    pub(crate) fn new(groups: &[MacAddr]) -> Option<Self> {
+        let mut list = Self::default();
+        for &group in groups {
+            *list.hashes.get_mut(list.len)? = group_hash(group);
+            list.len += 1;
+        }
+        Some(list)
+    }
+
+    /// The places.
+    pub(crate) fn hashes(&self) -> &[u16] {
+        self.hashes.get(..self.len).unwrap_or(&[])
+    }
+}
+
+/// The place of a group in the multicast table: bits 47 to 36 of its address (section 8.10, RCTL
+/// with MO = 0).
+pub(crate) fn group_hash(group: MacAddr) -> u16 {
+    u16::from(group.0[4]) >> 4 | u16::from(group.0[5]) << 4
+}
+
+/// An address in two words: its first byte is the lowest of the first.
+pub(crate) fn mac_words(MacAddr([a, b, c, d, e, f]): MacAddr) -> [u32; 2] {
+    [[a, b, c, d], [e, f, 0, 0]].map(u32::from_le_bytes)
+}
+
+/// The address in two words.
+pub(crate) fn words_mac(words: [u32; 2]) -> MacAddr {
+    let [[a, b, c, d], [e, f, ..]] = words.map(u32::to_le_bytes);
+    MacAddr([a, b, c, d, e, f])
+}
+
+impl Request {
+    /// What a message asks for; `None` if it is nothing that anybody is granted.
+    pub(crate) fn parse(message: &Message) -> Option<Self> {
+        let [first, second, third, ..] = *message;
+        let number = first >> NUMBER_SHIFT & NUMBER;
+        match (first & KIND, number) {
+            (RESET, _) => Some(Self::Reset),
+            (SET_MAC, 0) => Some(Self::Mac(words_mac([second, third]))),
+            (SET_MULTICAST, number) if number as usize <= MAX_GROUPS => {
+                let halves = message.iter().skip(1).flat_map(|&word| [word, word >> 16]);
+                let mut groups = Groups {
+                    len: number as usize,
+                    ..Groups::default()
+                };
+                for (hash, half) in groups.hashes.iter_mut().zip(halves).take(groups.len) {
+                    *hash = half as u16 & 0xfff;
+                }
+                Some(Self::Groups(groups))
+            }
+            (SET_VLAN, number @ 0..=1) => Some(Self::Vlan {
+                id: second as u16 & 0xfff,
+                on: number == 1,
+            }),
+            (SET_LONGEST, 0) => Some(Self::Longest(second)),
+            (SET_PROMISCUOUS, 0) => Some(Self::AllGroups(false)),
+            (SET_PROMISCUOUS, ALL_GROUPS) => Some(Self::AllGroups(true)),
+            _ => None,
+        }
+    }
+
+    /// The message that asks for it, and how many of its words count.
+    pub(crate) fn message(&self) -> (Message, usize) {
+        let mut message = [0; WORDS];
+        let [first, second, third, ..] = &mut message;
+        let len = match *self {
+            Self::Reset => {
+                *first = RESET;
+                1
+            }
+            Self::Mac(mac) => {
+                *first = SET_MAC;
+                [*second, *third] = mac_words(mac);
+                3
+            }
+            Self::Groups(groups) => {
+                *first = SET_MULTICAST | (groups.len as u32) << NUMBER_SHIFT;
+                let words = message.iter_mut().skip(1);
+                for (word, pair) in words.zip(groups.hashes().chunks(2)) {
+                    *word = pair
+                        .iter()
+                        .rev()
+                        .fold(0, |word, &hash| word << 16 | u32::from(hash));
+                }
+                WORDS
+            }
+            Self::AllGroups(on) => {
+                *first = SET_PROMISCUOUS | if on { ALL_GROUPS << NUMBER_SHIFT } else { 0 };
+                1
+            }
+            Self::Vlan { id, on } => {
+                *first = SET_VLAN | u32::from(on) << NUMBER_SHIFT;
+                *second = id.into();
+                2
+            }
+            Self::Longest(len) => {
+                (*first, *second) = (SET_LONGEST, len);
+                2
+            }
+        };
+        (message, len)
+    }
+
+    /// What the PF's words say to this request; `None` if they are about something else.
+    pub(crate) fn reply(&self, words: [u32; 3]) -> Option<Reply> {
+        let [first, low, high] = words;
+        let asked = self.message().0[0] & KIND;
+        match first & (ACK | NACK | KIND) {
+            word if word == asked | ACK => Some(Reply::Granted(words_mac([low, high]))),
+            // A VF whose reset is refused has no address, but may go on.
+            word if word == asked | NACK => match first & CLEAR_TO_SEND {
+                0 if asked != RESET => Some(Reply::ResetFirst),
+                _ => Some(Reply::Refused),
+            },
+            _ => None,
+        }
+    }
+}
+
+/// What a VF is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// It has what it asked for; for a reset, with this address.
+    Granted(MacAddr),
+    /// It does not.
+    Refused,
+    /// It is to tell of its reset first.
+    ResetFirst,
+}
+
+impl Reply {
+    /// The words that say so to a VF whose request began with the word `asked`, and how many
+    /// count.
+    pub(super) fn message(self, asked: u32) -> ([u32; 3], usize) {
+        match self {
+            // Linux's igbvf wants this word as it is, without "clear to send".
+            Self::Granted(mac) if asked & KIND == RESET => {
+                let [low, high] = mac_words(mac);
+                ([RESET | ACK, low, high], 3)
+            }
+            Self::Granted(_) => ([asked | ACK | CLEAR_TO_SEND, 0, 0], 1),
+            Self::Refused => ([asked | NACK | CLEAR_TO_SEND, 0, 0], 1),
+            Self::ResetFirst => ([asked | NACK, 0, 0], 1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const MAC: MacAddr = MacAddr([2, 0x11, 0x22, 0x33, 0x44, 0x55]);
+
+    #[test]
+    fn requests_come_back_as_they_were_sent() {
+        let group = |last| MacAddr([1, 0, 0x5e, 0, 0x12, last]);
+        let all: Vec<_> = (0..MAX_GROUPS as u8).map(group).collect();
+        let groups = |n: usize| Request::Groups(Groups::new(&all[..n]).unwrap());
+        let vlan = |on| Request::Vlan { id: 100, on };
+        let requests = [
+            Request::Reset,
+            Request::Mac(MAC),
+            groups(0),
+            groups(1),
+            groups(MAX_GROUPS),
+            Request::AllGroups(true),
+            Request::AllGroups(false),
+            vlan(true),
+            vlan(false),
+            Request::Longest(1522),
+        ];
+        for request in requests {
+            assert_eq!(Request::parse(&request.message().0), Some(request));
+        }
+        let too_many = [&all[..], &all[..1]].concat();
+        assert_eq!(Groups::new(&too_many), None);
+    }
+
+    /// The words that Linux's igbvf writes and reads.
+    #[test]
+    fn words_are_those_of_linux() {
+        assert_eq!(Request::Reset.message().0[..2], [1, 0]);
+        assert_eq!(Request::Mac(MAC).message().0[..3], [2, 0x3322_1102, 0x5544]);
+        let groups = [[1, 0, 0x5e, 0, 0x12, 0x34], [0x33, 0x33, 0, 0, 0xff, 1]].map(MacAddr);
+        let groups = Request::Groups(Groups::new(&groups).unwrap());
+        assert_eq!(groups.message().0[..3], [0x0002_0003, 0x001f_0341, 0]);
+        let vlan = Request::Vlan { id: 100, on: true };
+        assert_eq!(vlan.message().0[..2], [0x0001_0004, 100]);
+        let granted = Reply::Granted(MAC);
+        assert_eq!(granted.message(1).0, [0x8000_0001, 0x3322_1102, 0x5544]);
+        assert_eq!(granted.message(0x0001_0004).0[0], 0xa001_0004);
+        assert_eq!(Reply::Refused.message(2).0[0], 0x6000_0002);
+        assert_eq!(Reply::ResetFirst.message(2).0[0], 0x4000_0002);
+    }
+
+    #[test]
+    fn a_reply_is_about_its_request() {
+        let request = Request::Vlan { id: 1, on: true };
+        for reply in [Reply::Refused, Reply::ResetFirst] {
+            let (words, _) = reply.message(request.message().0[0]);
+            assert_eq!(request.reply(words), Some(reply));
+            assert_eq!(Request::Mac(MAC).reply(words), None);
+        }
+        let (words, _) = Reply::Granted(MAC).message(1);
+        assert_eq!(Request::Reset.reply(words), Some(Reply::Granted(MAC)));
+        // Linux's igb tells that it is there.
+        assert_eq!(request.reply([0x2000_0100, 0, 0]), None);
+        assert_eq!(
+            Request::Reset.reply([0x4000_0001, 0, 0]),
+            Some(Reply::Refused)
+        );
+    }
+
+    #[test]
+    fn what_nobody_is_granted_is_no_request() {
+        let mut message = [u32::MAX; WORDS];
+        assert_eq!(Request::parse(&message), None);
+        for first in [
+            0,
+            7,
+            0x0001_0002,
+            0x001f_0003,
+            0x0002_0004,
+            0x0001_0006,
+            0x0100,
+        ] {
+            message[0] = first;
+            assert_eq!(Request::parse(&message), None, "{first:#x}");
+        }
+    }
+}

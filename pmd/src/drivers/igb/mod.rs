@@ -1,0 +1,354 @@
+//! Intel's 82576, as its physical function (PF) drives it, alone or with virtual functions (VFs):
+//! 1 Gb/s, eight queues each way, or one and up to seven VFs. Sections are those of the Intel
+//! 82576EB Gigabit Ethernet Controller datasheet, revision 2.7.
+//!
+//! | | | module |
+//! | --- | --- | --- |
+//! | registers | as a table | `registers.rs` |
+//! | [`Hardware`] | the device as a whole: reset, link, filters | `hardware.rs` |
+//! | [`Plan`] | the queues, of a virtual function too; what they are made of is in `intel` | `queues.rs` |
+//! | [`Functions`] | what VFs are given and granted | `functions.rs`, `vlans.rs` |
+//! | messages | what PF and VF say to each other, and the PF's end of the mailbox | `message.rs`, `mailbox.rs` |
+//! | [`Housekeeper`] | the thread that answers VFs | `housekeeping.rs` |
+//! | [`Counters`] | statistics | `counters.rs` |
+//! | `model` | the device in software, PF and VFs, for the tests of both drivers | `model/` |
+//!
+//! # Nobody is trusted
+//!
+//! The device is not, as in `e1000e`. Nor are the VFs, which other processes have: a message is
+//! parsed with every number checked, nothing that one asks for costs another anything, what none
+//! may have is refused and counted, and no VF can make its PF wait. Between them stand the
+//! device's pools and anti-spoofing, and for memory the IOMMU, in which each VF has tables of its
+//! own.
+
+mod counters;
+mod functions;
+pub(crate) mod hardware;
+mod housekeeping;
+mod mailbox;
+pub(crate) mod message;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod model;
+pub(crate) mod options;
+pub(crate) mod queues;
+pub(crate) mod registers;
+#[cfg(test)]
+mod tests;
+mod vlans;
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use self::counters::Counters;
+use self::functions::{Functions, Own};
+use self::hardware::{Hardware, Stuck, Watched};
+use self::housekeeping::Housekeeper;
+use self::options::{Options, TAG};
+use self::queues::Plan;
+use self::registers::{
+    EIAC, EIMS, GPIE, GPIE_CLEAR_BY_READ, GPIE_MSIX, GPIE_PENDING_BITS, ICR, IMS, IMS_MAILBOX,
+    IVAR, IVAR_MISC, REGISTERS, RX, TX, WINDOW,
+};
+use super::intel::memory::Memory;
+use super::pci::bus_error;
+use crate::bus::registers::Dump;
+use crate::bus::{Bus, BusError, Device, Interrupts};
+use crate::driver::{Capabilities, Driver, Link, Queues, Statistics};
+use crate::net::MacAddr;
+use crate::port::{PortConfig, PortError};
+use crate::spec::PortSpec;
+
+/// The options that its specs have.
+pub(super) const OPTIONS: &[&str] = &[
+    "mtu",
+    "promisc",
+    "multicast",
+    "vlans",
+    "vfs",
+    "vf-macs",
+    "vf-vlans",
+];
+
+/// Most queues each way. The device has 16, and vectors for nine.
+const QUEUES: u16 = 8;
+
+/// Bytes of an Ethernet header.
+pub(crate) const HEADER: usize = 14;
+
+/// Vector of the mailboxes; those of receive queues come behind it.
+const MAILBOX_VECTOR: u16 = 0;
+
+/// In a register of vectors: this entry counts.
+const VALID: u32 = 0x80;
+
+/// Looks at a device and takes it over.
+///
+/// # Errors
+/// An option's value, or a device that cannot be had or does not answer.
+pub(super) fn open<D: Device>(
+    device: Arc<D>,
+    spec: &PortSpec,
+) -> Result<Box<dyn Driver>, PortError> {
+    let options = Options::parse(spec)?;
+    let port = spec.to_string();
+    let bus = device.bar(0, WINDOW).map_err(bus_error(&port))?;
+    let clock = device.clock();
+    let hardware = Hardware { bus, clock };
+    let mut igb = Igb {
+        device,
+        hardware,
+        port,
+        mac: MacAddr::ZERO,
+        options,
+        counters: Arc::new(Counters::new()),
+        link: Watched::new(),
+        lost: Arc::default(),
+        has_functions: false,
+        running: None,
+    };
+    // Whoever had it before may have left it running.
+    igb.rest()?;
+    igb.mac = igb.hardware.mac();
+    if !igb.mac.is_unicast() {
+        let what = format!("its memory holds no address of a station, but {}", igb.mac);
+        return Err(igb.failed(what));
+    }
+    Ok(Box::new(igb))
+}
+
+struct Igb<D: Device> {
+    device: Arc<D>,
+    hardware: Hardware<D::Bus, D::Clock>,
+    port: String,
+    mac: MacAddr,
+    options: Options,
+    counters: Arc<Counters>,
+    link: Watched,
+    /// Never set: a physical function depends on nobody.
+    lost: Arc<AtomicBool>,
+    /// It has had virtual functions made.
+    has_functions: bool,
+    running: Option<Running<D::Bus>>,
+}
+
+/// What there is while a port runs. Dropped in this order: nobody speaks to the device before its
+/// vectors are taken away, and its memory is taken away last.
+struct Running<B> {
+    _housekeeper: Option<Housekeeper>,
+    functions: Option<Arc<Mutex<Functions<B>>>>,
+    _interrupts: Option<Arc<Interrupts>>,
+    _memory: Memory,
+}
+
+impl<D: Device> Igb<D> {
+    fn failed(&self, what: String) -> PortError {
+        PortError::Device {
+            port: self.port.clone(),
+            what,
+        }
+    }
+
+    /// Brings the device to rest: no interrupts, no frames, no access to memory.
+    fn rest(&self) -> Result<(), PortError> {
+        let reset = self.hardware.reset().map_err(|Stuck| {
+            let what = "it does not come back from a reset; reset it by its slot, or power it off";
+            self.failed(what.into())
+        });
+        let released = self.device.set_bus_master(false);
+        reset.and(released.map_err(bus_error(&self.port)))
+    }
+
+    /// Has the virtual functions made that the port is to have.
+    fn make_functions(&mut self) -> Result<(), BusError> {
+        let count = self.options.vfs as u16;
+        if count > 0 && !self.has_functions {
+            self.device.set_virtual_functions(count)?;
+            self.has_functions = true;
+        }
+        Ok(())
+    }
+
+    fn run(&self, config: &PortConfig) -> Result<(Queues, Running<D::Bus>), BusError> {
+        let Self {
+            hardware, options, ..
+        } = self;
+        let bus = &hardware.bus;
+        let vfs = options.vfs;
+        Counters::clear(bus);
+        let functions = if vfs > 0 {
+            hardware.share_by_pool();
+            let own = Own {
+                mac: self.mac,
+                filter: options.filter.clone(),
+                vlans: options.vlans.clone(),
+                longest: options.longest(),
+            };
+            let functions = Functions::new(bus, own, &options.given(self.mac));
+            Some(Arc::new(Mutex::new(functions)))
+        } else {
+            hardware.share_by_hash(config.rx_queues);
+            hardware.set_filter(&options.filter);
+            None
+        };
+        let interrupts = self.interrupts(config.rx_queues)?;
+        hardware.start_link();
+        let longest = options.longest() + TAG;
+        hardware.enable(&options.filter, longest, vfs > 0);
+        // The physical function's pool is behind those of the virtual ones (section 7.10).
+        let plan = Plan {
+            device: &*self.device,
+            bus,
+            longest: options.mtu as usize + HEADER + TAG as usize,
+            blocks: (RX.of(vfs), TX.of(vfs), RX.step),
+            interrupts: interrupts.clone().map(|all| (all, MAILBOX_VECTOR + 1)),
+            lost: &self.lost,
+        };
+        let (counters, registers) = (self.counters.clone(), bus.clone());
+        let mut told = counters.missed(bus);
+        let missed = move || {
+            let sum = counters.missed(&registers);
+            sum - std::mem::replace(&mut told, sum)
+        };
+        let (queues, memory) = plan.start(config, missed)?;
+        let housekeeper = match (&functions, &interrupts) {
+            (Some(functions), Some(interrupts)) => Some(self.housekeeper(functions, interrupts)?),
+            _ => None,
+        };
+        hardware.admit_functions();
+        let running = Running {
+            _housekeeper: housekeeper,
+            functions,
+            _interrupts: interrupts,
+            _memory: memory,
+        };
+        Ok((queues, running))
+    }
+
+    /// Switches vectors on: one for the mailboxes, and one for each receive queue (section 7.3).
+    fn interrupts(&self, queues: u16) -> Result<Option<Arc<Interrupts>>, BusError> {
+        let bus = &self.hardware.bus;
+        let vectors = MAILBOX_VECTOR + 1 + queues;
+        let interrupts = match self.device.interrupts(vectors) {
+            Ok(interrupts) => interrupts,
+            // Nobody can be woken; the queues can be polled all the same.
+            Err(_) if self.options.vfs == 0 => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        // First, as other registers mean something else without it.
+        let mode = GPIE_MSIX | GPIE_PENDING_BITS | GPIE_CLEAR_BY_READ;
+        bus.write32(GPIE.at, mode);
+        for (queue, vector) in (self.options.vfs..).zip(MAILBOX_VECTOR + 1..vectors) {
+            bus.write32(IVAR.of(queue), VALID | u32::from(vector));
+        }
+        let others = VALID | u32::from(MAILBOX_VECTOR);
+        bus.write32(IVAR_MISC.at, others << 8);
+        bus.write32(EIAC.at, (1 << vectors) - 1);
+        if self.options.vfs > 0 {
+            bus.write32(EIMS.at, 1 << MAILBOX_VECTOR);
+            bus.write32(IMS.at, IMS_MAILBOX);
+        }
+        Ok(Some(Arc::new(interrupts)))
+    }
+
+    fn housekeeper(
+        &self,
+        functions: &Arc<Mutex<Functions<D::Bus>>>,
+        interrupts: &Arc<Interrupts>,
+    ) -> Result<Housekeeper, BusError> {
+        let (functions, bus) = (functions.clone(), self.hardware.bus.clone());
+        let work = move || {
+            // Before the mailboxes are looked at: what comes later interrupts again.
+            bus.read32(ICR.at);
+            let mut functions = functions.lock().unwrap_or_else(PoisonError::into_inner);
+            functions.serve();
+            bus.write32(EIMS.at, 1 << MAILBOX_VECTOR);
+        };
+        Housekeeper::start(interrupts.clone(), MAILBOX_VECTOR, work).map_err(|error| {
+            BusError::System {
+                device: self.device.name().into(),
+                what: "cannot start the thread that answers virtual functions".into(),
+                hint: String::new(),
+                error,
+            }
+        })
+    }
+}
+
+impl<D: Device> Driver for Igb<D> {
+    fn capabilities(&self) -> Capabilities {
+        // With pools the device does not share out by hash as well.
+        let queues = if self.options.vfs > 0 { 1 } else { QUEUES };
+        Capabilities {
+            max_rx_queues: queues,
+            max_tx_queues: queues,
+            mac: Some(self.mac),
+            max_frame: self.options.mtu as usize + HEADER,
+            wire_time: false,
+            recorded: false,
+            kernel_backed: false,
+        }
+    }
+
+    fn validate(&self, config: &PortConfig) -> Result<(), PortError> {
+        queues::validate(&self.port, config)
+    }
+
+    fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
+        self.make_functions().map_err(bus_error(&self.port))?;
+        self.rest()?;
+        let started = self.run(config).map_err(bus_error(&self.port));
+        match started {
+            Ok((queues, running)) => {
+                self.running = Some(running);
+                Ok(queues)
+            }
+            Err(error) => {
+                // That it could not be started is what there is to tell.
+                let _ = self.rest();
+                Err(error)
+            }
+        }
+    }
+
+    fn stop(&mut self) -> Result<(), PortError> {
+        // A reset clears them.
+        self.counters.statistics(&self.hardware.bus);
+        let result = self.rest();
+        self.running = None;
+        result
+    }
+
+    fn link(&self) -> Link {
+        self.link.look(self.hardware.speed())
+    }
+
+    fn statistics(&self) -> Statistics {
+        let mut all = self.counters.statistics(&self.hardware.bus);
+        let functions = self.running.as_ref().and_then(|run| run.functions.as_ref());
+        if let Some(functions) = functions {
+            let functions = functions.lock().unwrap_or_else(PoisonError::into_inner);
+            all.extend(functions.statistics());
+        }
+        all
+    }
+
+    fn registers(&self) -> String {
+        let (bus, table) = (&self.hardware.bus, REGISTERS);
+        Dump { bus, table }.to_string()
+    }
+}
+
+impl<D: Device> Drop for Igb<D> {
+    /// A port that is dropped while it runs has not been stopped. The virtual functions go with
+    /// it: without it they reach nobody.
+    fn drop(&mut self) {
+        if self.running.is_some() {
+            let _ = self.stop();
+        }
+        if self.has_functions
+            && let Err(error) = self.device.set_virtual_functions(0)
+        {
+            tracing::warn!("{}: virtual functions stay behind: {error}", self.port);
+        }
+    }
+}

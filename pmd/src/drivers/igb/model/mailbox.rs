@@ -1,0 +1,82 @@
+//! Mailboxes and resets of virtual functions (section 8.14).
+
+use super::{Chip, V2PMAILBOX, VTIVAR_MISC, queue};
+use crate::drivers::igb::registers::*;
+
+/// Bits of a virtual function's mailbox control.
+const SENT: u32 = 1 << 0;
+const ACKNOWLEDGED: u32 = 1 << 1;
+const VF_HAS_BUFFER: u32 = 1 << 2;
+const PF_HAS_BUFFER: u32 = 1 << 3;
+const PF_SENT: u32 = 1 << 4;
+const PF_ACKNOWLEDGED: u32 = 1 << 5;
+pub(super) const PF_RESETS: u32 = 1 << 6;
+const PF_RESET_DONE: u32 = 1 << 7;
+pub(super) const CLEARED_BY_READING: u32 = PF_SENT | PF_ACKNOWLEDGED | PF_RESET_DONE;
+
+impl Chip {
+    /// The physical function writes its control of a mailbox.
+    pub(super) fn pf_mailbox(&mut self, vf: usize, value: u32) {
+        let (own, other) = (P2VMAILBOX.of(vf), V2PMAILBOX + 4 * vf);
+        if value & P2VMAILBOX_TAKE_FROM_VF != 0 {
+            self.set_bits(own, P2VMAILBOX_VF_HAS_BUFFER, false);
+            self.set_bits(other, VF_HAS_BUFFER, false);
+        }
+        let takes = value & P2VMAILBOX_PF_HAS_BUFFER != 0;
+        let has = takes && !self.has(own, P2VMAILBOX_VF_HAS_BUFFER);
+        self.set_bits(own, P2VMAILBOX_PF_HAS_BUFFER, has);
+        self.set_bits(other, PF_HAS_BUFFER, has);
+        let news = [
+            (P2VMAILBOX_SENT, PF_SENT),
+            (P2VMAILBOX_ACKNOWLEDGE, PF_ACKNOWLEDGED),
+        ];
+        for (bit, seen) in news {
+            if value & bit != 0 {
+                self.set_bits(other, seen, true);
+                let entry = self.get(VTIVAR_MISC + 4 * vf);
+                if entry & 0x80 != 0 {
+                    self.signal(vf, entry & 3);
+                }
+            }
+        }
+    }
+
+    /// A virtual function writes its own.
+    pub(super) fn vf_mailbox(&mut self, vf: usize, value: u32) {
+        let (own, other) = (V2PMAILBOX + 4 * vf, P2VMAILBOX.of(vf));
+        let takes = value & VF_HAS_BUFFER != 0;
+        let has = takes && !self.has(own, PF_HAS_BUFFER);
+        self.set_bits(own, VF_HAS_BUFFER, has);
+        self.set_bits(other, P2VMAILBOX_VF_HAS_BUFFER, has);
+        for (bit, shift) in [(SENT, 0), (ACKNOWLEDGED, 16)] {
+            if value & bit != 0 {
+                self.set_bits(MBVFICR.at, 1 << (vf + shift), true);
+                self.raise(IMS_MAILBOX);
+            }
+        }
+    }
+
+    /// A virtual function is reset, by itself or from outside.
+    pub(super) fn reset_vf(&mut self, vf: usize) {
+        for queue in [vf, vf + 8] {
+            self.set(RX.of(queue) + queue::CONTROL, 0);
+            self.set(TX.of(queue) + queue::CONTROL, 0);
+            if let Some(frames) = self.arrived.get_mut(queue) {
+                frames.clear();
+            }
+        }
+        self.set_bits(VFRE.at, 1 << vf, false);
+        self.set_bits(VFTE.at, 1 << vf, false);
+        self.set_bits(VFLRE.at, 1 << vf, true);
+        self.raise(IMS_MAILBOX);
+    }
+
+    /// The physical function's driver is done with its reset.
+    pub(super) fn reset_is_done(&mut self) {
+        for vf in 0..8 {
+            let at = V2PMAILBOX + 4 * vf;
+            self.set_bits(at, PF_RESETS, false);
+            self.set_bits(at, PF_RESET_DONE, true);
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! The queues of the 82576. Those of a virtual function have the same registers as the physical
+//! one's, in a block elsewhere, and all use advanced descriptors with one buffer each (datasheet
+//! sections 7.1.5 and 7.2.2).
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pollux_mempool::time::Ns;
+
+use super::hardware::{speed, wait};
+use super::registers::{EIMC, EIMS, STATUS};
+use crate::bus::{Bus, BusError, Device, Interrupts};
+use crate::clock::Clock;
+use crate::driver::{Queues, RxDriver, TxDriver};
+use crate::drivers::intel::descriptors::{AdvancedTx, Extended, MAX_RING, MIN_RING, Ring};
+use crate::drivers::intel::memory::Memory;
+use crate::drivers::intel::rx::{Rx, RxControl, RxParts};
+use crate::drivers::intel::tx::{Tx, TxControl, TxParts};
+use crate::ledger::{Cause, Tally};
+use crate::port::{PortConfig, PortError};
+
+/// Registers of a queue, from the first of its block; those of the split (SRRCTL) and of frames
+/// dropped (RQDPC) are a receive queue's alone.
+const BASE_LOW: usize = 0x00;
+const BASE_HIGH: usize = 0x04;
+const LEN: usize = 0x08;
+const SPLIT: usize = 0x0c;
+const HEAD: usize = 0x10;
+const TAIL: usize = 0x18;
+const CONTROL: usize = 0x28;
+const DROPPED: usize = 0x30;
+
+/// Of the control registers (RXDCTL, TXDCTL): the queue is on; write back each descriptor at once,
+/// and fetch when eight are left and some are there.
+const ENABLED: u32 = 1 << 25;
+const THRESHOLDS: u32 = 1 << 16 | 1 << 8 | 8;
+
+/// Of the split register: advanced descriptors with one buffer; drop what there is no descriptor
+/// for, so that a queue that nobody polls holds up no other.
+const ONE_BUFFER: u32 = 1 << 25;
+const DROP: u32 = 1 << 31;
+
+/// Longest wait for a queue to be switched on or off.
+const PATIENCE: Ns = Ns(10_000_000);
+
+/// Smallest buffer, and what the sizes of buffers are multiples of.
+const KIB: usize = 1024;
+
+/// What starting the queues takes, beside the port's configuration.
+pub(crate) struct Plan<'a, D: Device> {
+    pub(crate) device: &'a D,
+    pub(crate) bus: &'a D::Bus,
+    /// Bytes of the longest frame, a tag included.
+    pub(crate) longest: usize,
+    /// The first registers of receive and transmit queues, and bytes from one queue's to the next.
+    pub(crate) blocks: (usize, usize, usize),
+    /// Vectors, and the number of the first receive queue's.
+    pub(crate) interrupts: Option<(Arc<Interrupts>, u16)>,
+    /// Set when nothing can come any more, whatever the link.
+    pub(crate) lost: &'a Arc<AtomicBool>,
+}
+
+/// Descriptors of a ring that is to have at least so many.
+pub(crate) fn ring_size(asked: usize) -> usize {
+    asked.max(MIN_RING).next_power_of_two()
+}
+
+/// Refuses rings and buffers that the device cannot have.
+///
+/// # Errors
+/// What it can have.
+pub(crate) fn validate(port: &str, config: &PortConfig) -> Result<(), PortError> {
+    let (ring, room) = (config.ring, config.pool.data_room());
+    let (asked, offered) = if ring > MAX_RING {
+        let offered = format!("rings of at most {MAX_RING}");
+        (format!("a ring of {ring}"), offered)
+    } else if room < KIB {
+        let offered = format!("buffers of {KIB} bytes and more");
+        (format!("a pool with buffers of {room} bytes"), offered)
+    } else {
+        return Ok(());
+    };
+    let port = port.into();
+    Err(PortError::Unsupported {
+        port,
+        asked,
+        offered,
+    })
+}
+
+impl<D: Device> Plan<'_, D> {
+    /// Sets queues up and switches them on. `missed` counts frames that were lost in front of all
+    /// queues.
+    ///
+    /// # Errors
+    /// Memory that cannot be had, or a queue that does not start.
+    pub(crate) fn start(
+        &self,
+        config: &PortConfig,
+        missed: impl FnMut() -> u64 + Send + 'static,
+    ) -> Result<(Queues, Memory), BusError> {
+        let (rx_queues, tx_queues) = (config.rx_queues.into(), usize::from(config.tx_queues));
+        let size = ring_size(config.ring);
+        let memory = Memory::new(self.device, &config.pool, rx_queues + tx_queues, size)?;
+        self.device.set_bus_master(true)?;
+        let mut missed: Option<Missed> = Some(Box::new(missed));
+        let mut rx: Vec<Box<dyn RxDriver>> = Vec::new();
+        for index in 0..rx_queues {
+            let queue = self.rx_queue(index, missed.take());
+            let parts = RxParts {
+                ring: memory.ring(self.device, index)?,
+                clock: self.device.clock(),
+                addresses: memory.addresses(),
+                pool: config.pool.clone(),
+                room: room(config.pool.data_room()),
+                longest: self.longest,
+                control: queue,
+            };
+            let split = ONE_BUFFER | DROP | (parts.room / KIB) as u32;
+            self.bus.write32(parts.control.block.at(SPLIT), split);
+            parts.control.block.start(&parts.ring)?;
+            let mut queue = Rx::<_, _, Extended>::new(parts);
+            queue.fill();
+            rx.push(Box::new(queue));
+        }
+        let mut tx: Vec<Box<dyn TxDriver>> = Vec::new();
+        for index in 0..tx_queues {
+            let (_, first, step) = self.blocks;
+            let parts = TxParts {
+                ring: memory.ring(self.device, rx_queues + index)?,
+                clock: self.device.clock(),
+                addresses: memory.addresses(),
+                pool: config.pool.clone(),
+                longest: self.longest,
+                control: TxQueue(self.block(first + index * step)),
+            };
+            parts.control.0.start(&parts.ring)?;
+            tx.push(Box::new(Tx::<_, _, AdvancedTx>::new(parts)));
+        }
+        Ok((Queues { rx, tx }, memory))
+    }
+
+    fn block(&self, base: usize) -> Block<D::Bus, D::Clock> {
+        Block {
+            bus: self.bus.clone(),
+            clock: self.device.clock(),
+            device: self.device.name().into(),
+            base,
+        }
+    }
+
+    fn rx_queue(&self, index: usize, missed: Option<Missed>) -> RxQueue<D::Bus, D::Clock> {
+        let (first, _, step) = self.blocks;
+        let interrupts = self.interrupts.as_ref();
+        RxQueue {
+            block: self.block(first + index * step),
+            missed,
+            interrupts: interrupts.map(|(all, first)| (all.clone(), first + index as u16)),
+            lost: self.lost.clone(),
+        }
+    }
+}
+
+/// Bytes of a buffer that the device fills.
+fn room(data_room: usize) -> usize {
+    // The register has seven bits; a longer frame takes several buffers.
+    (data_room / KIB).min(127) * KIB
+}
+
+/// The registers of one queue.
+struct Block<B, C> {
+    bus: B,
+    clock: C,
+    device: String,
+    base: usize,
+}
+
+impl<B: Bus, C: Clock> Block<B, C> {
+    fn at(&self, register: usize) -> usize {
+        self.base + register
+    }
+
+    /// Tells the device of an empty ring, and switches the queue on.
+    fn start(&self, ring: &Ring) -> Result<(), BusError> {
+        let Self { bus, .. } = self;
+        bus.write32(self.at(BASE_LOW), ring.address() as u32);
+        bus.write32(self.at(BASE_HIGH), (ring.address() >> 32) as u32);
+        bus.write32(self.at(LEN), ring.len());
+        bus.write32(self.at(HEAD), 0);
+        bus.write32(self.at(TAIL), 0);
+        bus.write32(self.at(CONTROL), ENABLED | THRESHOLDS);
+        if self.wait_for(ENABLED) {
+            return Ok(());
+        }
+        let (device, what) = (self.device.clone(), "a queue does not start".into());
+        Err(BusError::Device { device, what })
+    }
+
+    /// Switches the queue off. What is under way comes to its end first (section 4.5).
+    fn stop(&self) {
+        self.bus.write32(self.at(CONTROL), 0);
+        self.wait_for(0);
+    }
+
+    fn wait_for(&self, enabled: u32) -> bool {
+        let is_so = || self.bus.read32(self.at(CONTROL)) & ENABLED == enabled;
+        wait(&self.clock, PATIENCE, is_so)
+    }
+}
+
+/// Counts frames that were lost in front of all queues.
+type Missed = Box<dyn FnMut() -> u64 + Send>;
+
+struct RxQueue<B, C> {
+    block: Block<B, C>,
+    missed: Option<Missed>,
+    interrupts: Option<(Arc<Interrupts>, u16)>,
+    lost: Arc<AtomicBool>,
+}
+
+impl<B: Bus, C: Clock + 'static> RxControl for RxQueue<B, C> {
+    #[inline]
+    fn set_tail(&self, slot: u32) {
+        self.block.bus.write32(self.block.at(TAIL), slot);
+    }
+
+    fn is_up(&self) -> bool {
+        let status = self.block.bus.read32(STATUS.at);
+        speed(status).is_some() && !self.lost.load(Ordering::Relaxed)
+    }
+
+    fn stop(&self) {
+        self.block.stop();
+    }
+
+    fn count_losses(&mut self, tally: &mut Tally) {
+        // Reading clears it. A device that is gone reads all ones.
+        let dropped = match self.block.bus.read32(self.block.at(DROPPED)) {
+            u32::MAX => 0,
+            dropped => u64::from(dropped),
+        };
+        let missed = self.missed.as_mut().map_or(0, |missed| missed());
+        tally.count_from_wire(dropped + missed, 0);
+        tally.count_dropped(Cause::RingFull, dropped + missed);
+    }
+
+    fn event(&self) -> Option<BorrowedFd<'_>> {
+        let (interrupts, vector) = self.interrupts.as_ref()?;
+        interrupts.event(*vector)
+    }
+
+    fn arm(&self) {
+        // A cause that came while it was masked signals at once (section 7.3).
+        if let Some((_, vector)) = self.interrupts {
+            self.block.bus.write32(EIMS.at, 1 << vector);
+        }
+    }
+
+    fn disarm(&self) {
+        if let Some((_, vector)) = self.interrupts {
+            self.block.bus.write32(EIMC.at, 1 << vector);
+        }
+    }
+}
+
+struct TxQueue<B, C>(Block<B, C>);
+
+impl<B: Bus, C: Clock + 'static> TxControl for TxQueue<B, C> {
+    #[inline]
+    fn set_tail(&self, slot: u32) {
+        self.0.bus.write32(self.0.at(TAIL), slot);
+    }
+
+    fn stop(&self) {
+        self.0.stop();
+    }
+}

@@ -1,0 +1,182 @@
+//! The physical function's driver and the virtual one's together, each with a function of a device
+//! made of software.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+mod alone;
+mod isolation;
+mod sessions;
+
+use std::time::Duration;
+
+use pollux_mempool::{Burst, Mempool, PoolCache, PoolConfig, region::PageSize};
+
+use super::model::{Function, Nic};
+use crate::bus::fake::{FakeDevice, Model};
+use crate::drivers::{igb, igbvf};
+use crate::ledger::{Ledger, Tally};
+use crate::net::MacAddr;
+use crate::port::{
+    Configured, Port, PortConfig, PortError, Probed, RxQueue, Started, StartedPort, TxQueue,
+};
+use crate::spec::PortSpec;
+
+/// The other end of the wire.
+const PEER: MacAddr = MacAddr([2, 0, 0, 0, 0, 0x99]);
+
+fn pool() -> Mempool {
+    let config = PoolConfig {
+        buffers: 1024,
+        pages: PageSize::Kib4,
+        ..PoolConfig::default()
+    };
+    Mempool::new(config).unwrap()
+}
+
+fn spec(options: &str) -> PortSpec {
+    format!("pci:0000:01:00.0{options}").parse().unwrap()
+}
+
+/// A chip, and the device of its physical function.
+struct World {
+    nic: Nic,
+    pf: FakeDevice<Function>,
+}
+
+impl World {
+    fn new() -> Self {
+        let nic = Nic::new();
+        let pf = nic.device(None);
+        Self { nic, pf }
+    }
+
+    fn pf(&self, options: &str) -> Result<Port<Probed>, PortError> {
+        let driver = igb::open(self.pf.clone().into(), &spec(options))?;
+        Ok(Port::new("pf", driver))
+    }
+
+    /// A virtual function, whose waiting lets the physical one work.
+    fn vf_device(&self, number: usize) -> FakeDevice<Function> {
+        let device = self.nic.device(Some(number));
+        let pf = self.pf.clone();
+        device.with(|function, _| {
+            function.meanwhile(move || {
+                pf.with(Function::tick);
+                // So that the thread that answers has its turn, on a busy machine too.
+                std::thread::sleep(Duration::from_micros(5));
+            });
+        });
+        device
+    }
+
+    fn vf(&self, number: usize, options: &str) -> Result<Port<Probed>, PortError> {
+        let driver = igbvf::open(self.vf_device(number).into(), &spec(options))?;
+        Ok(Port::new("vf", driver))
+    }
+
+    fn start_vf(&self, number: usize, options: &str) -> Running {
+        Running::new(self.vf(number, options).unwrap(), 1)
+    }
+}
+
+/// A port that runs, and what a loop has.
+struct Running {
+    port: Port<Started>,
+    rx: Vec<RxQueue>,
+    tx: Vec<TxQueue>,
+    pool: Mempool,
+    cache: PoolCache,
+    consumer: Tally,
+    ledger: Ledger,
+}
+
+impl Running {
+    fn new(port: Port<Probed>, queues: u16) -> Self {
+        let pool = pool();
+        let config = PortConfig {
+            rx_queues: queues,
+            tx_queues: queues,
+            ring: 64,
+            pool: pool.clone(),
+        };
+        Self::start(port.configure(config).unwrap(), pool)
+    }
+
+    fn start(port: Port<Configured>, pool: Mempool) -> Self {
+        let StartedPort { port, rx, tx } = port.start().unwrap();
+        let (mut ledger, consumer) = (Ledger::new(), Tally::new());
+        for queue in &rx {
+            ledger.add("rx", queue.tally());
+        }
+        ledger.add("consumer", consumer.view());
+        Self {
+            port,
+            rx,
+            tx,
+            cache: pool.cache(64).unwrap(),
+            pool,
+            consumer,
+            ledger,
+        }
+    }
+
+    fn mac(&self) -> MacAddr {
+        self.port.capabilities().mac.unwrap()
+    }
+
+    /// Lets the device work, and takes what it received.
+    fn receive(&mut self) -> Vec<Vec<u8>> {
+        // Housekeeping reads registers, and so lets the device work.
+        let _ = self.port.link();
+        let mut frames = Vec::new();
+        let mut burst = Burst::<32>::new();
+        for rx in &mut self.rx {
+            while rx.rx(&mut self.cache, &mut burst) > 0 {
+                self.consumer.count_delivered(burst.len() as u64);
+                frames.extend(burst.iter().map(|mbuf| {
+                    let mut bytes = vec![0; mbuf.total_len()];
+                    mbuf.copy_to(0, &mut bytes);
+                    bytes
+                }));
+                self.cache.free_burst(&mut burst);
+            }
+        }
+        frames
+    }
+
+    fn send(&mut self, frame: &[u8]) {
+        let mut burst = Burst::<1>::new();
+        drop(burst.push(self.cache.alloc_from(frame).unwrap()));
+        assert_eq!(self.tx[0].tx(&mut self.cache, &mut burst), 1);
+    }
+
+    /// Stops the port: the ledger balances and the pool is full.
+    fn stop(self) -> (Port<Configured>, Ledger) {
+        let Self {
+            port,
+            rx,
+            tx,
+            pool,
+            cache,
+            ledger,
+            ..
+        } = self;
+        drop(cache);
+        let port = port.stop(rx, tx).unwrap();
+        ledger.check().unwrap();
+        assert_eq!(pool.available(), pool.buffers());
+        (port, ledger)
+    }
+}
+
+/// A frame with that in its payload.
+fn frame(to: MacAddr, from: MacAddr, payload: u8) -> Vec<u8> {
+    let mut frame = [&to.0[..], &from.0, &[0x88, 0xb5]].concat();
+    frame.resize(64, payload);
+    frame
+}
+
+/// The same in a VLAN.
+fn tagged(id: u16, frame: &[u8]) -> Vec<u8> {
+    let [high, low] = id.to_be_bytes();
+    [&frame[..12], &[0x81, 0, high, low], &frame[12..]].concat()
+}

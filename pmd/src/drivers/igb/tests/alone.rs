@@ -1,0 +1,174 @@
+//! A physical function without virtual ones.
+
+use super::*;
+use crate::Cause;
+use crate::net::testing::Frame;
+use pollux_mempool::MbufFlags;
+
+/// A datagram to the port, from another UDP port each time.
+fn datagram(to: MacAddr, from_port: u16, payload: &[u8]) -> Vec<u8> {
+    let mut frame = Frame::udp(payload);
+    frame.src = [
+        10,
+        0,
+        from_port.to_be_bytes()[0],
+        from_port.to_be_bytes()[1],
+    ];
+    frame.body[6..8].fill(0);
+    let mut bytes = frame.bytes();
+    bytes[..6].copy_from_slice(&to.0);
+    bytes
+}
+
+#[test]
+fn flows_are_shared_out_to_all_queues() {
+    let world = World::new();
+    let mut pf = Running::new(world.pf("").unwrap(), 4);
+    for n in 0..160 {
+        world
+            .nic
+            .arrive(&datagram(pf.mac(), n, b"hello, all of you queues"));
+    }
+    let _ = pf.port.link();
+    let mut burst = Burst::<32>::new();
+    for queue in 0..4 {
+        let mut n = 0;
+        while pf.rx[queue].rx(&mut pf.cache, &mut burst) > 0 {
+            n += burst.len();
+            pf.cache.free_burst(&mut burst);
+        }
+        assert!((20..60).contains(&n), "queue {queue} has {n}");
+        pf.consumer.count_delivered(n as u64);
+    }
+    pf.stop();
+}
+
+/// The vector of Microsoft's RSS specification: 66.9.149.187:2794 to 161.142.100.80:1766.
+#[test]
+fn the_hash_is_that_of_the_specification() {
+    let world = World::new();
+    let pf = Running::new(world.pf("").unwrap(), 4);
+    let mut frame = Frame::udp(b"");
+    (frame.src, frame.dst) = ([66, 9, 149, 187], [161, 142, 100, 80]);
+    frame.body[..4].copy_from_slice(&[0x0a, 0xea, 0x06, 0xe6]);
+    assert_eq!(world.nic.chip().hash(&frame.bytes()), Some(0x51cc_c178));
+    pf.stop();
+}
+
+#[test]
+fn frames_of_all_lengths_come_and_go() {
+    let world = World::new();
+    let mut pf = Running::new(world.pf(",mtu=9000").unwrap(), 1);
+    for len in [60, 61, 1514, 2047, 2048, 2049, 4096, 9014, 9018] {
+        let mut bytes = frame(pf.mac(), PEER, 7);
+        bytes.resize(len, 8);
+        world.nic.arrive(&bytes);
+        assert_eq!(pf.receive(), [&bytes[..]], "{len}");
+        pf.send(&bytes);
+        assert_eq!(world.nic.sent(), [bytes], "{len}");
+    }
+    let mut bytes = frame(pf.mac(), PEER, 7);
+    bytes.resize(9019, 8);
+    world.nic.arrive(&bytes);
+    assert_eq!(pf.receive().len(), 0);
+    pf.stop();
+}
+
+#[test]
+fn checksums_are_vouched_for_or_cost_the_frame() {
+    let world = World::new();
+    let mut pf = Running::new(world.pf(",promisc").unwrap(), 1);
+    let right = Frame::udp(b"some bytes that are summed up").bytes();
+    let mut wrong = right.clone();
+    wrong[60] ^= 1;
+    world.nic.arrive(&right);
+    world.nic.arrive(&wrong);
+    world.nic.arrive(&frame(PEER, PEER, 1));
+    let _ = pf.port.link();
+    let mut burst = Burst::<32>::new();
+    pf.rx[0].rx(&mut pf.cache, &mut burst);
+    let trusted: Vec<_> = burst
+        .iter()
+        .map(|mbuf| mbuf.flags().contains(MbufFlags::CHECKSUM_TRUSTED))
+        .collect();
+    assert_eq!(trusted, [true, false]);
+    pf.consumer.count_delivered(2);
+    pf.cache.free_burst(&mut burst);
+    let (_, ledger) = pf.stop();
+    let balance = ledger.check().unwrap();
+    assert_eq!(balance.dropped_for(Cause::BadChecksum), 1);
+}
+
+#[test]
+fn filters_let_pass_what_was_asked_for() {
+    let world = World::new();
+    let group = MacAddr([1, 0, 0x5e, 0, 0, 0xfb]);
+    let received = |options: &str| {
+        let mut pf = Running::new(world.pf(options).unwrap(), 1);
+        for to in [pf.mac(), PEER, MacAddr::BROADCAST, group] {
+            world.nic.arrive(&frame(to, PEER, 1));
+        }
+        let tagged = tagged(5, &frame(pf.mac(), PEER, 1));
+        world.nic.arrive(&tagged);
+        let n = pf.receive().len();
+        pf.stop();
+        n
+    };
+    assert_eq!(received(""), 3);
+    assert_eq!(received(",multicast=01:00:5e:00:00:fb"), 4);
+    assert_eq!(received(",multicast=all"), 4);
+    assert_eq!(received(",promisc"), 5);
+    // With virtual functions, tagged frames are received where they were asked for.
+    assert_eq!(received(",vfs=1"), 2);
+    assert_eq!(received(",vfs=1,promisc,vlans=5"), 4);
+}
+
+#[test]
+fn the_link_is_followed() {
+    let world = World::new();
+    let pf = Running::new(world.pf("").unwrap(), 1);
+    assert_eq!(pf.port.link().to_string(), "up, 1 Gb/s");
+    world.nic.chip().plug(false);
+    assert!(!pf.port.link().up);
+    world.nic.chip().plug(true);
+    assert_eq!((pf.port.link().up, pf.port.link().changes), (true, 3));
+    world.pf.unplug();
+    assert!(!pf.port.link().up);
+    let Running {
+        port,
+        rx,
+        tx,
+        cache,
+        pool,
+        ..
+    } = pf;
+    drop(cache);
+    let error = port.stop(rx, tx).err().unwrap().to_string();
+    assert!(error.contains("does not come back"), "{error}");
+    assert_eq!(pool.available(), pool.buffers());
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_what_there_is() {
+    let world = World::new();
+    let refused = |options: &str, queues, room| {
+        let pool = PoolConfig {
+            buffers: 64,
+            data_room: room,
+            pages: PageSize::Kib4,
+            ..PoolConfig::default()
+        };
+        let config = PortConfig {
+            rx_queues: queues,
+            ..PortConfig::new(Mempool::new(pool).unwrap())
+        };
+        let port = world.pf(options).unwrap().configure(config);
+        port.err().unwrap().to_string()
+    };
+    assert!(refused("", 9, 2048).contains("at most 8"));
+    assert!(refused(",vfs=1", 2, 2048).contains("at most 1"));
+    assert!(refused("", 1, 512).contains("1024 bytes and more"));
+    world.nic.chip().stuck = true;
+    let error = world.pf("").err().unwrap().to_string();
+    assert!(error.contains("does not come back"), "{error}");
+}
