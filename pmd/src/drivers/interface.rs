@@ -1,6 +1,7 @@
 //! What the kernel knows of a network interface: netdevice(7). For all drivers that sit on one.
 
 mod netlink;
+pub(super) mod packet;
 mod settings;
 mod view;
 mod watch;

@@ -2,11 +2,10 @@
 
 use std::time::Instant;
 
-use pollux_mempool::{Mempool, PoolConfig};
 use pollux_netns::{Cable, payload, udp_frame};
-use pollux_pmd::{Cause, PortConfig, PortError, Registry, StartedPort};
-use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+use pollux_pmd::{Cause, StartedPort};
 
+use crate::common::interface::{self, open_error};
 use crate::common::{PATIENCE, Port};
 
 #[test]
@@ -119,13 +118,6 @@ fn frames_that_the_link_cannot_carry_are_errors() {
     port.stop();
 }
 
-fn open_error(net: &Cable, spec: &str) -> String {
-    match Port::try_open(&net.a, spec, 1, 64) {
-        Ok(_) => panic!("{spec} opened"),
-        Err(error) => error.to_string(),
-    }
-}
-
 #[test]
 fn a_spec_that_cannot_work_says_what_to_do() {
     let Some(net) = Cable::new(1500) else { return };
@@ -149,32 +141,9 @@ fn a_spec_that_cannot_work_says_what_to_do() {
 
 #[test]
 fn without_permission_the_message_names_the_capability() {
-    let refused = std::thread::spawn(|| {
-        let none = CapabilitySet::empty();
-        let sets = CapabilitySets {
-            effective: none,
-            permitted: none,
-            inheritable: none,
-        };
-        // for this thread alone
-        set_capabilities(None, sets).unwrap();
-        let pool = Mempool::new(PoolConfig {
-            buffers: 64,
-            ..PoolConfig::default()
-        })
-        .unwrap();
-        let port = Registry::builtin().open("af_packet:lo").unwrap();
-        match port.configure(PortConfig::new(pool)).unwrap().start() {
-            Ok(_) => panic!("started without CAP_NET_RAW"),
-            Err(error) => error,
-        }
-    });
-    let error = refused.join().unwrap();
-    assert!(matches!(error, PortError::System { .. }));
-    let told = error.to_string();
-    assert!(
-        told.contains("CAP_NET_RAW") && told.contains("setcap cap_net_raw+ep"),
-        "{told}"
+    interface::without_permission_the_message_names_the_capabilities(
+        "af_packet:lo",
+        "setcap cap_net_raw+ep",
     );
 }
 

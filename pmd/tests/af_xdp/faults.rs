@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use pollux_mempool::{Mempool, PoolConfig};
 use pollux_netns::{Cable, payload, udp_frame};
-use pollux_pmd::{Cause, PortConfig, PortError, Registry};
-use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+use pollux_pmd::Cause;
 
+use crate::common::interface::{self, open_error};
 use crate::common::{PATIENCE, Port};
 
 #[test]
@@ -79,13 +79,6 @@ fn frames_that_the_link_cannot_carry_are_errors() {
     port.stop();
 }
 
-fn open_error(net: &Cable, spec: &str) -> String {
-    match Port::try_open(&net.a, spec, 1, 64) {
-        Ok(_) => panic!("{spec} opened"),
-        Err(error) => error.to_string(),
-    }
-}
-
 #[test]
 fn a_spec_that_cannot_work_says_what_to_do() {
     let Some(net) = Cable::new(1500) else { return };
@@ -139,31 +132,8 @@ fn an_interface_that_is_taken_says_by_what() {
 
 #[test]
 fn without_permission_the_message_names_the_capabilities() {
-    let refused = std::thread::spawn(|| {
-        let none = CapabilitySet::empty();
-        let sets = CapabilitySets {
-            effective: none,
-            permitted: none,
-            inheritable: none,
-        };
-        // for this thread alone
-        set_capabilities(None, sets).unwrap();
-        let pool = Mempool::new(PoolConfig {
-            buffers: 64,
-            ..PoolConfig::default()
-        })
-        .unwrap();
-        let port = Registry::builtin().open("af_xdp:lo").unwrap();
-        match port.configure(PortConfig::new(pool)).unwrap().start() {
-            Ok(_) => panic!("started without a right"),
-            Err(error) => error,
-        }
-    });
-    let error = refused.join().unwrap();
-    assert!(matches!(error, PortError::System { .. }));
-    let told = error.to_string();
-    assert!(
-        told.contains("setcap cap_net_raw,cap_net_admin,cap_bpf"),
-        "{told}"
+    interface::without_permission_the_message_names_the_capabilities(
+        "af_xdp:lo",
+        "setcap cap_net_raw,cap_net_admin,cap_bpf",
     );
 }

@@ -6,7 +6,7 @@ use pollux_mempool::Burst;
 use pollux_netns::{Cable, payload, udp_frame};
 use pollux_pmd::{RxState, StartedPort};
 
-use crate::common::{PATIENCE, Port};
+use crate::common::{PATIENCE, Port, interface};
 
 fn program_is_attached(net: &Cable) -> bool {
     net.a.ip("link show va").contains("xdp")
@@ -79,56 +79,12 @@ fn a_port_moves_to_another_thread() {
 
 #[test]
 fn traffic_resumes_when_the_link_is_back() {
-    let Some(net) = Cable::new(1500) else { return };
-    let mut port = Port::open(&net, "af_xdp:va,ring=4");
-    let peer = net.peer(7000);
-    peer.send(b"before").unwrap();
-    assert_eq!(port.receive(1).len(), 1);
-    assert!(port.started.port.link().up);
-
-    net.a.ip("link set va down");
-    port.wait_for(RxState::Down);
-    assert!(!port.started.port.link().up);
-    // the ring takes four, the rest stays with the caller, and nothing hangs
-    let frames: Vec<_> = (0..6).map(|i| udp_frame(7000, &payload(20, i))).collect();
-    assert_eq!(port.send(&frames), 4);
-    assert_eq!(port.send(&frames[4..]), 0);
-    assert_eq!(port.sent(), (0, 0));
-
-    net.a.ip("link set va up");
-    port.wait_for(RxState::Live);
-    let mut rest = &frames[4..];
-    let began = Instant::now();
-    while !rest.is_empty() && began.elapsed() < PATIENCE {
-        rest = &rest[port.send(rest)..];
-    }
-    for i in 0..6 {
-        let mut got = [0; 100];
-        assert_eq!(peer.recv(&mut got).unwrap(), 20);
-        assert_eq!(got[..20], payload(20, i));
-    }
-    port.send(&[]);
-    assert_eq!(port.sent(), (6, 0));
-    peer.send(b"after").unwrap();
-    assert_eq!(port.receive(1).len(), 1);
-    assert_eq!(port.stop().delivered, 2);
+    interface::traffic_resumes_when_the_link_is_back("af_xdp:va,ring=4");
 }
 
 #[test]
 fn an_interface_that_is_deleted_is_a_link_that_is_down() {
-    let Some(net) = Cable::new(1500) else { return };
-    let mut port = Port::open(&net, "af_xdp:va,ring=4");
-    net.a.ip("link delete va");
-    port.wait_for(RxState::Down);
-    let frames: Vec<_> = (0..6).map(|i| udp_frame(7000, &payload(20, i))).collect();
-    assert_eq!(port.send(&frames), 4);
-    let sent = port.started.tx[0].sent();
-    assert_eq!(port.stop().from_wire, 0);
-    assert_eq!(
-        (sent.packets(), sent.errors()),
-        (0, 4),
-        "what was never sent is told"
-    );
+    interface::an_interface_that_is_deleted_is_a_link_that_is_down("af_xdp:va,ring=4");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Ports in a namespace, polled by hand.
 #![allow(dead_code)] // each test binary uses its part
 
+pub(crate) mod interface;
+
 use std::time::{Duration, Instant};
 
 use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache, PoolConfig};

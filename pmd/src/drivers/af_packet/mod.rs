@@ -17,9 +17,10 @@
 pub mod hostile;
 mod ring;
 mod rx;
-pub(super) mod socket;
+mod socket;
 mod tx;
 
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use self::ring::Geometry;
@@ -33,7 +34,7 @@ use crate::driver::{
     Support, Target, TxDriver,
 };
 use crate::drivers::Step;
-use crate::drivers::interface::{Control, Interface, View, Watch};
+use crate::drivers::interface::{Control, Interface, View, Watch, packet};
 use crate::port::{PortConfig, PortError, RxState};
 use crate::spec::{PortSpec, SpecError};
 
@@ -241,7 +242,7 @@ impl AfPacket {
             )?;
         }
         let ring = socket.ring(libc::PACKET_RX_RING, geometry)?;
-        socket.join(self.interface.index, &self.options.filter)?;
+        packet::join(socket.as_fd(), self.interface.index, &self.options.filter)?;
         // Until all queues have joined, one would get the frames of others.
         socket.shut()?;
         socket.bind(self.interface.index, libc::ETH_P_ALL)?;

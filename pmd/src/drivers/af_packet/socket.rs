@@ -3,16 +3,13 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
-
 use super::ring::{Geometry, Ring};
-use crate::driver::filter::{Filter, Multicast};
-
 use crate::drivers::Step;
+use crate::drivers::interface::packet;
 
 /// A raw packet socket, closed on drop; its memberships and its place in a fan-out group go with
 /// it.
-pub(in crate::drivers) struct Socket(OwnedFd);
+pub(super) struct Socket(OwnedFd);
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
@@ -22,11 +19,8 @@ impl AsFd for Socket {
 
 impl Socket {
     /// A socket that receives nothing before it is bound.
-    pub(in crate::drivers) fn new() -> Result<Self, Step> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
-            .map_err(|error| ("cannot open a packet socket", error.into()))?;
-        let socket = Self(fd);
+    pub(super) fn new() -> Result<Self, Step> {
+        let socket = Self(packet::open()?);
         let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
         socket.set("select TPACKET_V2", libc::PACKET_VERSION, &version)?;
         Ok(socket)
@@ -44,21 +38,7 @@ impl Socket {
     }
 
     fn set_at<T: Copy>(&self, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
-        // SAFETY: the kernel reads `size_of::<T>()` bytes of a `T` that is borrowed for the call.
-        let result = unsafe {
-            libc::setsockopt(
-                self.0.as_raw_fd(),
-                level,
-                name,
-                std::ptr::from_ref(value).cast(),
-                size_of::<T>() as libc::socklen_t,
-            )
-        };
-        if result == 0 {
-            Ok(())
-        } else {
-            Err(io::Error::last_os_error())
-        }
+        packet::set(self.as_fd(), level, name, value)
     }
 
     /// Reads a packet option.
@@ -106,31 +86,6 @@ impl Socket {
             Ok(())
         } else {
             Err(("cannot bind to the interface", io::Error::last_os_error()))
-        }
-    }
-
-    /// Has the interface receive what the filter lets through, until the socket is closed.
-    pub(in crate::drivers) fn join(&self, index: i32, filter: &Filter) -> Result<(), Step> {
-        let join = |what, kind, group: &[u8]| {
-            let mut request = libc::packet_mreq {
-                mr_ifindex: index,
-                mr_type: kind as u16,
-                mr_alen: group.len() as u16,
-                mr_address: [0; 8],
-            };
-            request.mr_address[..group.len()].copy_from_slice(group);
-            self.set(what, libc::PACKET_ADD_MEMBERSHIP, &request)
-        };
-        if filter.promiscuous {
-            let what = "cannot switch to promiscuous mode";
-            join(what, libc::PACKET_MR_PROMISC, &[])?;
-        }
-        let what = "cannot receive multicast addresses";
-        match &filter.multicast {
-            Multicast::All => join(what, libc::PACKET_MR_ALLMULTI, &[]),
-            Multicast::Listed(groups) => groups
-                .iter()
-                .try_for_each(|group| join(what, libc::PACKET_MR_MULTICAST, &group.0)),
         }
     }
 

@@ -10,7 +10,7 @@ use super::bpf::{Link, Map};
 use super::socket::{Socket, Statistics};
 use super::steer::Rules;
 use super::umem::Posted;
-use crate::drivers::af_packet::socket::Socket as PacketSocket;
+use crate::drivers::interface::packet::Membership;
 
 /// How long a NIC's queue that was in use is tried again. The kernel frees a queue when the last
 /// socket on it is closed, but does so in the background (xp_release_deferred), and after the last
@@ -24,7 +24,7 @@ pub(super) struct Attachment {
     link: Mutex<Option<Link>>,
     _rules: Rules,
     /// Has the interface receive what it would not by itself.
-    _membership: Option<PacketSocket>,
+    _membership: Option<Membership>,
     sockets: Vec<Socket>,
     map: Map<u32>,
     /// Counts what the program has dropped.
@@ -38,7 +38,7 @@ impl Attachment {
         sockets: Vec<Socket>,
         map: Map<u32>,
         drops: Option<Map<u64>>,
-        membership: Option<PacketSocket>,
+        membership: Option<Membership>,
         rules: Rules,
     ) -> Self {
         Self {

@@ -13,9 +13,8 @@ use super::socket::{COMPLETION, FILL, RX, Socket, TX};
 use super::steer::Rules;
 use super::tx::{self, Tx};
 use super::umem::{Posted, Umem};
-use crate::driver::filter;
 use crate::drivers::Step;
-use crate::drivers::af_packet::socket::Socket as PacketSocket;
+use crate::drivers::interface::packet::Membership;
 use crate::drivers::interface::{Interface, Watch};
 use crate::port::PortConfig;
 
@@ -123,13 +122,7 @@ impl Setup<'_> {
             received.extend(rx);
             sending.extend(tx);
         }
-        let membership = if options.filter == filter::Filter::default() {
-            None
-        } else {
-            let socket = PacketSocket::new()?;
-            socket.join(self.interface.index, &options.filter)?;
-            Some(socket)
-        };
+        let membership = Membership::new(self.interface.index, &options.filter)?;
         let map = |error| ("cannot make a BPF map", error);
         let first = u32::from(options.first_queue);
         let map_of_sockets = Map::of_sockets(first + u32::from(rx_queues).max(1)).map_err(map)?;
