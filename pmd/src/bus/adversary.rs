@@ -176,18 +176,19 @@ impl<M: Model> Model for Adversary<M> {
     }
 
     fn read(&mut self, world: &mut World, bar: u8, at: usize, width: usize) -> u32 {
-        if self.choices.once_in(8) {
+        let mood = self.choices.below(256);
+        if (216..248).contains(&mood) {
             self.act(world);
         }
         if self.unplugged {
             return u32::MAX;
         }
         let honest = self.honest.read(world, bar, at, width);
-        if !self.choices.once_in(32) {
+        if mood < 248 {
             return honest;
         }
         self.deeds += 1;
-        match self.choices.below(4) {
+        match mood % 4 {
             0 => 0,
             1 => u32::MAX,
             2 => honest ^ 1 << self.choices.below(32),
@@ -196,10 +197,11 @@ impl<M: Model> Model for Adversary<M> {
     }
 
     fn write(&mut self, world: &mut World, bar: u8, at: usize, width: usize, value: u32) {
-        if self.choices.once_in(8) {
+        let mood = self.choices.below(256);
+        if (223..255).contains(&mood) {
             self.act(world);
         }
-        if !self.unplugged && !self.choices.once_in(256) {
+        if !self.unplugged && mood < 255 {
             self.honest.write(world, bar, at, width, value);
         }
     }

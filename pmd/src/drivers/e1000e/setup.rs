@@ -39,9 +39,6 @@ pub(super) fn set_filter(bus: &impl Bus, mac: MacAddr, filter: &Filter) -> u32 {
     // Fifteen groups are matched exactly, as stations are; of more, the hash lets some pass that
     // nobody asked for.
     let (exact, hashed) = listed.split_at(listed.len().min(RAL.count - 1));
-    for index in 0..MTA.count {
-        bus.write32(MTA.of(index), 0);
-    }
     let none = std::iter::repeat(None);
     let stations = std::iter::once(&mac).chain(exact).map(Some);
     for (index, station) in (0..RAL.count).zip(stations.chain(none)) {

@@ -1,0 +1,30 @@
+//! The driver of the 82574L, on a card that writes its rings, registers and frames as the input
+//! says, and is unplugged.
+//!
+//! No wait without an end, no buffer is lost or given out twice, each frame counts once.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pollux_mempool::Mempool;
+use pollux_pmd::bus::adversary::Choices;
+use pollux_pmd::drivers::hostile_e1000e;
+use pollux_pmd_fuzz::{Input, assert_full, pool};
+
+thread_local! {
+    static POOL: Mempool = pool(200, 1024);
+}
+
+fuzz_target!(|data: &[u8]| {
+    let mut input = Input(data);
+    let options = match input.u8() % 4 {
+        0 => "",
+        1 => "mtu=9000",
+        2 => "mtu=9000,descriptors=legacy",
+        _ => "promisc=on,multicast=all",
+    };
+    let choices = Choices::Bytes(input.0.to_vec().into_iter());
+    POOL.with(|pool| {
+        let _ = hostile_e1000e::run(pool, options, choices, 10_000);
+        assert_full(pool);
+    });
+});

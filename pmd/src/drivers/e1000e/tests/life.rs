@@ -1,0 +1,217 @@
+//! The port: link, interrupts, start and stop, a device that goes.
+
+use pollux_mempool::Burst;
+
+use super::super::model::Card;
+use super::{Bench, MAC, frame_to, pool, probe};
+use crate::bus::fake::FakeDevice;
+use crate::port::{PortConfig, RxState, StartedPort};
+
+#[test]
+fn the_link_is_followed() {
+    let mut bench = Bench::new("", 1, pool(256, 2048));
+    let link = bench.started.port.link();
+    assert_eq!(link.to_string(), "up, 1 Gb/s");
+    bench.with(|card, world| card.set_link(world, false));
+    let down = bench.started.port.link();
+    assert_eq!(
+        (down.up, down.changes, down.speed),
+        (false, link.changes + 1, None)
+    );
+    // Down and up between two looks.
+    bench.with(|card, world| card.set_link(world, true));
+    bench.with(|card, world| card.set_link(world, false));
+    assert_eq!(bench.started.port.link().changes, down.changes + 1);
+    bench.with(|_, world| world.now += 20_000_000);
+    bench.receive();
+    assert_eq!(bench.started.rx[0].state(), RxState::Down);
+    bench.with(|card, world| card.set_link(world, true));
+    bench.with(|_, world| world.now += 20_000_000);
+    bench.receive();
+    assert_eq!(bench.started.rx[0].state(), RxState::Live);
+    bench.stop();
+}
+
+#[test]
+fn a_queue_wakes_a_sleeper_once_it_is_armed() {
+    let mut bench = Bench::new("", 2, pool(512, 2048));
+    let woken = |bench: &Bench| {
+        let mut count = [0; 8];
+        [0, 1].map(|i: usize| {
+            rustix::io::read(bench.started.rx[i].event().unwrap(), &mut count).is_ok()
+        })
+    };
+    bench.arrive(&frame_to(MAC, 60));
+    assert_eq!(woken(&bench), [false; 2], "not armed");
+    bench.started.rx[0].arm();
+    assert_eq!(woken(&bench), [true, false], "it came before");
+    bench.arrive(&frame_to(MAC, 60));
+    assert_eq!(woken(&bench), [false; 2], "once");
+    bench.receive();
+    bench.started.rx[0].arm();
+    assert_eq!(woken(&bench), [true, false], "it came since");
+    bench.started.rx[0].arm();
+    bench.started.rx[0].disarm();
+    bench.arrive(&frame_to(MAC, 60));
+    assert_eq!(woken(&bench), [false; 2], "disarmed");
+    bench.receive();
+    bench.stop();
+}
+
+#[test]
+fn a_port_stops_and_starts_under_traffic() {
+    let pool = pool(512, 2048);
+    let device = FakeDevice::new(Card::new(MAC));
+    let config = PortConfig {
+        ring: 64,
+        ..PortConfig::new(pool.clone())
+    };
+    let mut port = probe(&device, "").unwrap().configure(config).unwrap();
+    let arrive = |n: usize| {
+        for _ in 0..n {
+            device.with(|card, world| card.receive(world, &frame_to(MAC, 200)));
+        }
+    };
+    for round in 0..100 {
+        arrive(3);
+        let mut started = port.start().unwrap();
+        arrive(round % 80);
+        let mut cache = pool.cache(16).unwrap();
+        let mut burst = Burst::<8>::new();
+        let n = started.rx[0].rx(&mut cache, &mut burst);
+        started.tx[0].tx(&mut cache, &mut burst);
+        let tally = started.rx[0].tally();
+        drop((cache, burst));
+        port = started.port.stop(started.rx, started.tx).unwrap();
+        let mut balance = tally.balance();
+        balance.delivered = n as u64;
+        assert!(balance.is_balanced(), "{balance}");
+        assert_eq!(balance.from_wire, (round % 80) as u64);
+        assert_eq!(pool.available(), pool.buffers());
+        arrive(3);
+    }
+    assert_eq!(device.with(|_, world| world.faults), 0);
+}
+
+#[test]
+fn a_port_that_is_dropped_while_it_runs_leaves_nothing_running() {
+    let bench = Bench::new("", 1, pool(256, 2048));
+    let Bench {
+        device,
+        started,
+        pool,
+        cache,
+        ..
+    } = bench;
+    // The port first: the queues are with a poll loop that ends later.
+    let StartedPort {
+        port,
+        mut rx,
+        mut tx,
+    } = started;
+    drop(port);
+    assert_eq!(device.with(|_, world| world.reachable().len()), 0);
+    let (mut cache, mut burst) = (cache.unwrap(), Burst::<8>::new());
+    cache.alloc_burst(&mut burst, 1);
+    tx[0].tx(&mut cache, &mut burst);
+    rx[0].rx(&mut cache, &mut burst);
+    device.with(|card, world| card.receive(world, &frame_to(MAC, 60)));
+    drop((rx, tx, cache, burst));
+    assert_eq!(device.with(|_, world| world.faults), 0);
+    assert_eq!(pool.available(), pool.buffers());
+}
+
+#[test]
+fn a_device_that_is_pulled_out_ends_nothing_but_itself() {
+    let mut bench = Bench::new("", 1, pool(256, 2048));
+    bench.arrive(&frame_to(MAC, 60));
+    bench.send_on(0, [frame_to(MAC, 60)]);
+    bench.device.unplug();
+    bench.send_on(0, [frame_to(MAC, 60)]);
+    assert_eq!(bench.receive().len(), 1);
+    bench.with(|_, world| world.now += 20_000_000);
+    bench.receive();
+    assert_eq!(bench.started.rx[0].state(), RxState::Down);
+    assert!(!bench.started.port.link().up);
+    let StartedPort { port, rx, tx } = bench.started;
+    let (tally, sent) = (rx[0].tally(), tx[0].sent());
+    bench.cache = None;
+    let error = port.stop(rx, tx).err().unwrap().to_string();
+    assert!(error.contains("it is gone"), "{error}");
+    assert_eq!(
+        (tally.balance().from_wire, sent.packets(), sent.errors()),
+        (1, 1, 1)
+    );
+    assert_eq!(bench.pool.available(), bench.pool.buffers());
+    let error = probe(&bench.device, "").err().unwrap().to_string();
+    assert!(error.contains("it is gone"), "{error}");
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_what_there_is() {
+    let device = FakeDevice::new(Card::new(MAC));
+    let error = |options: &str, config: PortConfig| {
+        let port = probe(&device, options).and_then(|port| port.configure(config));
+        port.err().unwrap().to_string()
+    };
+    let config = || PortConfig::new(pool(64, 2048));
+    let cases = [
+        (error("mtu=9213", config()), "68 to 9212"),
+        (error("multicast=x", config()), "group addresses"),
+        (error("descriptors=new", config()), "extended or legacy"),
+        (
+            error(
+                "",
+                PortConfig {
+                    rx_queues: 3,
+                    ..config()
+                },
+            ),
+            "at most 2",
+        ),
+        (
+            error(
+                "",
+                PortConfig {
+                    ring: 40_000,
+                    ..config()
+                },
+            ),
+            "rings of at most 32768",
+        ),
+        (
+            error("", PortConfig::new(pool(64, 255))),
+            "buffers of 256 bytes and more",
+        ),
+        (
+            error(
+                "descriptors=legacy",
+                PortConfig {
+                    rx_queues: 2,
+                    ..config()
+                },
+            ),
+            "one, or descriptors=extended",
+        ),
+    ];
+    for (error, text) in cases {
+        assert!(error.contains(text), "{error}");
+    }
+    let nameless = FakeDevice::new(Card::new([0; 6]));
+    let error = probe(&nameless, "").err().unwrap().to_string();
+    assert!(error.contains("no address of a station"), "{error}");
+}
+
+#[test]
+fn registers_are_shown_to_people() {
+    let bench = Bench::new("", 1, pool(256, 2048));
+    let registers = bench.started.port.registers();
+    for line in [
+        "0x00008 STATUS   0x00080083  device status FD LU SPEED=0x2 MASTER_ENABLE\n",
+        "0x02818 RDT0     0x0000003f  receive ring tail\n",
+    ] {
+        assert!(registers.contains(line), "{registers}");
+    }
+    assert!(!registers.contains("MPC"), "reading it would clear it");
+    bench.stop();
+}
