@@ -84,7 +84,7 @@ pub(super) fn open<D: Device>(
     nic.stop().map_err(bus_error(&port))?;
     let mac = nic.mac().map_err(bus_error(&port))?;
     Ok(Box::new(E1000e {
-        was_up: AtomicBool::new(nic.link(0).up),
+        was_up: AtomicBool::new(nic.link().up),
         nic,
         port,
         mac,
@@ -287,12 +287,22 @@ impl<D: Device> Driver for E1000e<D> {
     }
 
     fn link(&self) -> Link {
-        let link = self.nic.link(0);
+        let (mut link, mut told) = (self.nic.link(), false);
+        if self.nic.device.is_gone() {
+            link.up = false;
+        } else if self.nic.has_link_changed() {
+            told = true;
+            link = self.nic.link();
+        }
         let was_up = self.was_up.swap(link.up, Ordering::Relaxed);
-        let changed = self.nic.has_link_changed() || link.up != was_up;
-        let more = u64::from(changed);
-        let changes = self.changes.fetch_add(more, Ordering::Relaxed) + more;
-        Link { changes, ..link }
+        let more = match (link.up == was_up, told) {
+            (false, _) => 1,
+            // There and back again.
+            (true, true) => 2,
+            (true, false) => 0,
+        };
+        link.changes = self.changes.fetch_add(more, Ordering::Relaxed) + more;
+        link
     }
 
     fn statistics(&self) -> Statistics {

@@ -189,8 +189,8 @@ impl<D: Device> Nic<D> {
         (answered && answer & MDIC_ERROR == 0).then_some(answer & MDIC_DATA)
     }
 
-    /// The link now; it has changed as often as `changes` says.
-    pub(super) fn link(&self, changes: u64) -> Link {
+    /// The link now, without its changes.
+    pub(super) fn link(&self) -> Link {
         let status = self.bus.read32(STATUS.at);
         let up = is_up(status);
         let speed = match (status & STATUS_SPEED) >> STATUS_SPEED.trailing_zeros() {
@@ -201,7 +201,7 @@ impl<D: Device> Nic<D> {
         Link {
             up,
             speed: up.then_some(Megabits(speed)),
-            changes,
+            changes: 0,
         }
     }
 

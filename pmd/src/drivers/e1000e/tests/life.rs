@@ -18,10 +18,10 @@ fn the_link_is_followed() {
         (down.up, down.changes, down.speed),
         (false, link.changes + 1, None)
     );
-    // Down and up between two looks.
+    // Up and down between two looks.
     bench.with(|card, world| card.set_link(world, true));
     bench.with(|card, world| card.set_link(world, false));
-    assert_eq!(bench.started.port.link().changes, down.changes + 1);
+    assert_eq!(bench.started.port.link().changes, down.changes + 2);
     bench.with(|_, world| world.now += 20_000_000);
     bench.receive();
     assert_eq!(bench.started.rx[0].state(), RxState::Down);
