@@ -41,6 +41,8 @@ pub(super) struct Card {
     pub(super) sent: [VecDeque<Vec<u8>>; 2],
     /// What is sent, up to its last piece.
     pieces: [Vec<u8>; 2],
+    /// A piece of it could not be had.
+    unmapped: [bool; 2],
     waiting: VecDeque<Vec<u8>>,
     /// Frames that have been put into memory, and those that were dropped for want of room.
     pub(super) received: u64,
@@ -59,6 +61,7 @@ impl Card {
             stalled: false,
             sent: Default::default(),
             pieces: Default::default(),
+            unmapped: [false; 2],
             waiting: VecDeque::new(),
             received: 0,
             missed: 0,
@@ -301,12 +304,17 @@ impl Card {
             let words = descriptor.as_chunks::<8>().0;
             let [address, rest] = [0, 1].map(|i: usize| u64::from_le_bytes(words[i]));
             let mut piece = vec![0; usize::from(rest as u16)];
+            let end = address.wrapping_add(piece.len() as u64).wrapping_sub(1);
+            // QEMU maps each piece in one go, and loses the frame where it cannot.
+            self.unmapped[queue] |= address >> 12 != end >> 12;
             if world.read(address, &mut piece) && self.pieces[queue].len() < 16_384 {
                 self.pieces[queue].extend(piece);
             }
             if rest as u32 & TX_EOP != 0 {
                 let frame = std::mem::take(&mut self.pieces[queue]);
-                self.put_on_wire(world, queue, frame);
+                if !std::mem::take(&mut self.unmapped[queue]) {
+                    self.put_on_wire(world, queue, frame);
+                }
             }
             if rest as u32 & TX_RS != 0 {
                 let done = (rest >> 32) as u32 | DD;

@@ -25,8 +25,8 @@ const FREE: usize = 32;
 /// The device pads frames, but none that are shorter than this.
 const SHORTEST: usize = 17;
 
-/// Most pieces of a frame. One that has more is copied into fewer.
-const MAX_PIECES: usize = 40;
+/// Most pieces of a frame. One that has more is copied into fewer. (QEMU's models take 64.)
+const MAX_PIECES: usize = 60;
 
 /// What a transmit queue asks of its device, beside the ring.
 pub(crate) trait TxControl: Send + 'static {
@@ -71,6 +71,10 @@ pub(crate) struct Tx<Q: TxControl, C, F> {
     /// A descriptor that is not written yet: it may be the one that is reported.
     held: Option<[u64; 2]>,
     copy: Assembly,
+    /// Bytes of a page of the pool, a power of two. No piece crosses one: QEMU's models drop a
+    /// frame, and report it as sent, if the pages of a piece do not follow each other behind the
+    /// IOMMU.
+    page: usize,
     format: PhantomData<F>,
 }
 
@@ -85,6 +89,7 @@ impl<Q: TxControl, C: Clock, F: TxFormat> Tx<Q, C, F> {
             next: 0,
             held: None,
             copy: Assembly::new(),
+            page: parts.pool.region().page_size(),
             format: PhantomData,
             parts,
         }
@@ -100,7 +105,8 @@ impl<Q: TxControl, C: Clock, F: TxFormat> Tx<Q, C, F> {
     fn post(&mut self, mbuf: Mbuf, batch: &mut Batch, cache: &mut PoolCache, sent: &mut Sent) {
         let len = mbuf.len();
         let longest = self.parts.longest;
-        if mbuf.segment_count() == 1
+        if self.pieces(&mbuf) == 1
+            && mbuf.segment_count() == 1
             && (SHORTEST..=longest).contains(&len)
             && let Some(data) = NonNull::new(mbuf.data_ptr().cast_mut())
             && let Some(address) = self.parts.addresses.of(data, len)
@@ -162,22 +168,63 @@ impl<Q: TxControl, C: Clock, F: TxFormat> Tx<Q, C, F> {
         if !self.reaches(&mbuf) {
             mbuf = self.copied(mbuf, cache).ok_or(None)?;
         }
-        let pieces = mbuf
-            .segments()
-            .filter(|segment| !segment.is_empty())
-            .count();
+        let pieces = self.pieces(&mbuf);
         if !self.reaches(&mbuf) || pieces > self.free() {
             return Err(Some(mbuf));
         }
-        let segments = mbuf.segments().filter(|segment| !segment.is_empty());
-        for (i, segment) in segments.enumerate() {
-            if let Some(address) = self.address(segment) {
-                let is_last = i + 1 == pieces;
-                self.put([address, F::piece(segment.len(), total, is_last)]);
+        let mut left = pieces;
+        for mut segment in mbuf.segments() {
+            while !segment.is_empty() {
+                let rest_of_page = self.rest_of_page(segment.as_ptr().addr());
+                let (piece, rest) = segment.split_at(rest_of_page.min(segment.len()));
+                left -= 1;
+                if let Some(address) = self.address(piece) {
+                    self.put([address, F::piece(piece.len(), total, left == 0)]);
+                }
+                segment = rest;
             }
         }
         self.keep(mbuf, total, batch);
         Ok(())
+    }
+
+    /// Bytes from there to the end of the page.
+    #[inline(always)]
+    fn rest_of_page(&self, at: usize) -> usize {
+        self.page - (at & (self.page - 1))
+    }
+
+    /// Pieces that bytes are sent in.
+    #[inline(always)]
+    fn pieces_of(&self, at: usize, len: usize) -> usize {
+        let first = self.rest_of_page(at);
+        if len <= first {
+            usize::from(len > 0)
+        } else {
+            1 + (len - first).div_ceil(self.page)
+        }
+    }
+
+    /// Pieces that a frame is sent in.
+    #[inline(always)]
+    fn pieces(&self, mbuf: &Mbuf) -> usize {
+        if mbuf.segment_count() == 1 {
+            self.pieces_of(mbuf.data_ptr().addr(), mbuf.len())
+        } else {
+            self.pieces_of_chain(mbuf)
+        }
+    }
+
+    #[cold]
+    fn pieces_of_chain(&self, mbuf: &Mbuf) -> usize {
+        let pieces = |segment: &[u8]| self.pieces_of(segment.as_ptr().addr(), segment.len());
+        mbuf.segments().map(pieces).sum()
+    }
+
+    /// Descriptors that there must be for a frame: one of more pieces is copied into fewer.
+    #[inline(always)]
+    fn needed(&self, mbuf: &Mbuf) -> usize {
+        self.pieces(mbuf).min(MAX_PIECES)
     }
 
     fn address(&self, segment: &[u8]) -> Option<u64> {
@@ -187,7 +234,7 @@ impl<Q: TxControl, C: Clock, F: TxFormat> Tx<Q, C, F> {
 
     /// Whether the device can send a frame from where it is.
     fn reaches(&self, mbuf: &Mbuf) -> bool {
-        mbuf.segment_count() <= MAX_PIECES
+        self.pieces(mbuf) <= MAX_PIECES
             && mbuf
                 .segments()
                 .all(|segment| self.address(segment).is_some())
@@ -249,7 +296,8 @@ impl<Q: TxControl, C: Clock + 'static, F: TxFormat> TxDriver for Tx<Q, C, F> {
     /// counts them.
     #[inline]
     fn tx(&mut self, cache: &mut PoolCache, burst: &mut BurstMut<'_>, sent: &mut Sent) -> usize {
-        let wanted = burst.as_slice().iter().map(descriptors).sum::<usize>();
+        let frames = burst.as_slice().iter();
+        let wanted = frames.map(|mbuf| self.needed(mbuf)).sum::<usize>();
         // Late and many at once: each look has a cache line come over that the device writes.
         let size = self.parts.ring.size() as usize;
         if self.free() < wanted.max(size / 4) || burst.is_empty() {
@@ -259,7 +307,7 @@ impl<Q: TxControl, C: Clock + 'static, F: TxFormat> TxDriver for Tx<Q, C, F> {
         let mut taken = burst.len();
         if wanted > free {
             let fits = |mbuf: &&Mbuf| {
-                let left = free.checked_sub(descriptors(mbuf));
+                let left = free.checked_sub(self.needed(mbuf));
                 free = left.unwrap_or(free);
                 left.is_some()
             };
@@ -302,10 +350,4 @@ impl<Q: TxControl, C, F> Drop for Tx<Q, C, F> {
     fn drop(&mut self) {
         self.parts.control.stop();
     }
-}
-
-/// Descriptors that a frame takes at most.
-#[inline(always)]
-fn descriptors(mbuf: &Mbuf) -> usize {
-    mbuf.segment_count().min(MAX_PIECES)
 }
