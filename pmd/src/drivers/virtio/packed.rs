@@ -173,6 +173,11 @@ impl Packed {
         self.driver_events().store(QUIET, Relaxed);
     }
 
+    /// Driver: says that it wants to be told. A fence keeps a look at the ring behind it.
+    pub(super) fn listen_to_device(&self) {
+        self.driver_events().store(0, Relaxed);
+    }
+
     /// Device: says that it polls.
     pub(super) fn quiet_driver(&self) {
         self.device_events().store(QUIET, Relaxed);

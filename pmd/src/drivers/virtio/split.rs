@@ -158,6 +158,11 @@ impl Split {
         self.driver(FLAGS).store(QUIET, Relaxed);
     }
 
+    /// Driver: says that it wants to be told. A fence keeps a look at the ring behind it.
+    pub(super) fn listen_to_device(&self) {
+        self.driver(FLAGS).store(0, Relaxed);
+    }
+
     /// Device: says that it polls.
     pub(super) fn quiet_driver(&self) {
         self.device(FLAGS).store(QUIET, Relaxed);

@@ -39,6 +39,9 @@ trait Ring: Send {
     /// Whether the device wants to be told of that.
     fn device_listens(&self) -> bool;
 
+    /// Whether the device is to tell of what it has used; at first it is not.
+    fn set_listening(&self, on: bool);
+
     /// Takes the next buffer that the device is done with, and how many bytes it says that it has
     /// written.
     fn pop(&mut self) -> Result<Option<(Mbuf, u32)>, Broken>;

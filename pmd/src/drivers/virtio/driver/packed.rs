@@ -175,6 +175,14 @@ impl Ring for PackedRing {
         self.ring.device_listens()
     }
 
+    fn set_listening(&self, on: bool) {
+        if on {
+            self.ring.listen_to_device();
+        } else {
+            self.ring.quiet_device();
+        }
+    }
+
     #[inline(always)]
     fn pop(&mut self) -> Result<Option<(Mbuf, u32)>, Broken> {
         let Some((id, len)) = self.look() else {

@@ -2,6 +2,8 @@
 
 use std::convert::Infallible;
 use std::ptr::NonNull;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::fence;
 
 use pollux_mempool::{Burst, BurstMut, Mbuf, Mempool, PoolCache};
 
@@ -55,6 +57,15 @@ impl<N: Notify> DriverRx<N> {
         tally: &mut Tally,
     ) -> usize {
         either!(&mut self.0, rx => rx.rx(cache, out, origin, tally))
+    }
+
+    /// Has the device tell when it has used buffers, by an interrupt, or no longer. What it uses
+    /// from here on is told of; what it has used before is seen by the next poll.
+    pub(crate) fn set_listening(&mut self, on: bool) {
+        either!(&self.0, rx => rx.ring.set_listening(on));
+        // The store must not pass the loads of that poll (sections 2.7.7.1 and 2.8.21.3): either
+        // the device sees that we listen, after the fence of its own, or we see what it has used.
+        fence(SeqCst);
     }
 
     /// Whether the device has made the queue meaningless.

@@ -19,6 +19,7 @@ mod at {
     pub(super) const GENERATION: usize = 0x15;
     pub(super) const QUEUE_SELECT: usize = 0x16;
     pub(super) const QUEUE_SIZE: usize = 0x18;
+    pub(super) const QUEUE_VECTOR: usize = 0x1a;
     pub(super) const QUEUE_ENABLE: usize = 0x1c;
     pub(super) const QUEUE_NOTIFY_OFFSET: usize = 0x1e;
     pub(super) const QUEUE_DESCRIPTORS: usize = 0x20;
@@ -118,6 +119,14 @@ impl<B: Bus> Queue<'_, B> {
     /// Where its register for notifications is, in multiples of the device's multiplier.
     pub(super) fn notify_offset(&self) -> u16 {
         self.0.read16(at::QUEUE_NOTIFY_OFFSET)
+    }
+
+    /// Has what the device does to the queue signalled by an interrupt vector; `false` if it cannot
+    /// (section 4.1.5.1.2). After a reset there is none.
+    #[must_use]
+    pub(super) fn set_vector(&self, vector: u16) -> bool {
+        self.0.write16(at::QUEUE_VECTOR, vector);
+        self.0.read16(at::QUEUE_VECTOR) == vector
     }
 
     /// Tells where its areas are.

@@ -1,5 +1,6 @@
 //! The queues of a started port.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use pollux_mempool::time::Ns;
@@ -16,6 +17,8 @@ use crate::port::RxState;
 /// A receive queue.
 pub(super) struct Rx<D: Device> {
     pub(super) ring: DriverRx<NotifyRegister<D::Bus>>,
+    /// What the device signals it by, where it can.
+    pub(super) vector: Option<u16>,
     pub(super) running: Arc<Running<D>>,
 }
 
@@ -42,6 +45,18 @@ impl<D: Device> RxDriver for Rx<D> {
         } else {
             RxState::Down
         }
+    }
+
+    fn event(&self) -> Option<BorrowedFd<'_>> {
+        self.vector.and_then(|vector| self.running.event(vector))
+    }
+
+    fn arm(&mut self) {
+        self.ring.set_listening(true);
+    }
+
+    fn disarm(&mut self) {
+        self.ring.set_listening(false);
     }
 
     fn finish(&mut self, tally: &mut Tally) {

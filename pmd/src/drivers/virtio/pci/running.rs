@@ -1,13 +1,15 @@
 //! A device that has been started: what its queues and its port share.
 
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Once};
 
+use pollux_mempool::region::MemoryRegion;
+
 use super::common::status;
 use super::registers::Registers;
-use crate::bus::{BusError, Device, DmaMapping};
+use crate::bus::{BusError, Device, DmaMapping, Interrupts};
 use crate::drivers::virtio::DeviceAddresses;
-use pollux_mempool::region::MemoryRegion;
 
 /// A device that may reach memory of ours, until [`quiesce`](Self::quiesce) returns. Its memory is
 /// unmapped behind that, when the value is dropped.
@@ -18,6 +20,7 @@ pub(super) struct Running<D: Device> {
     live: AtomicBool,
     quiesced: Once,
     broken_queues: AtomicU64,
+    interrupts: Option<Interrupts>,
     memory: Vec<DmaMapping>,
 }
 
@@ -30,6 +33,7 @@ impl<D: Device> Running<D> {
             live: AtomicBool::new(true),
             quiesced: Once::new(),
             broken_queues: AtomicU64::new(0),
+            interrupts: None,
             memory: Vec::new(),
         }
     }
@@ -44,6 +48,23 @@ impl<D: Device> Running<D> {
         addresses.add(region, mapping.addresses());
         self.memory.push(mapping);
         Ok(())
+    }
+
+    /// Switches interrupts on, a vector for each receive queue. A device that has too few has none,
+    /// and can be polled.
+    pub(super) fn switch_interrupts_on(&mut self, vectors: u16) {
+        self.interrupts = match self.device.interrupts(vectors) {
+            Ok(interrupts) => Some(interrupts),
+            Err(error) => {
+                tracing::debug!(%error, "no interrupts");
+                None
+            }
+        };
+    }
+
+    /// What a vector signals.
+    pub(super) fn event(&self, vector: u16) -> Option<BorrowedFd<'_>> {
+        self.interrupts.as_ref()?.event(vector)
     }
 
     pub(super) fn clock(&self) -> D::Clock {
@@ -71,7 +92,7 @@ impl<D: Device> Running<D> {
         }
         let found = self.registers.common.status();
         let what = if self.device.is_gone() || found == status::GONE {
-            "it has been unplugged"
+            "it has been unplugged, or is wanted back"
         } else if found & status::NEEDS_RESET != 0 {
             "it has made an error that it cannot mend; stop and start the port"
         } else if found & status::DRIVER_OK == 0 {
@@ -93,7 +114,7 @@ impl<D: Device> Running<D> {
             let at_rest = self.registers.common.reset(&device.clock());
             // It keeps still by itself, or it is kept off the bus, or it is reset from outside.
             let cut_off = device.set_bus_master(false);
-            if !at_rest && !device.is_gone() {
+            if !at_rest && self.registers.common.status() != status::GONE {
                 let reset = device.reset();
                 tracing::warn!(
                     device = device.name(),

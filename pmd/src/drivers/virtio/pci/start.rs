@@ -23,6 +23,14 @@ use crate::port::PortConfig;
 /// Most descriptors of a control queue: it has one command at a time.
 const CONTROL_SIZE: usize = 64;
 
+/// A queue that the device knows of.
+struct Told<D: Device> {
+    /// By which it is told that there is something in it.
+    register: NotifyRegister<D::Bus>,
+    /// By which it tells that it has used something, if it can.
+    vector: Option<u16>,
+}
+
 /// A device that is about to be started.
 pub(super) struct Start<'a, D: Device> {
     pub(super) device: &'a Arc<D>,
@@ -63,17 +71,20 @@ impl<D: Device> Start<'_, D> {
         if let Some(first) = memory.first() {
             running.map(first.region(), &mut addresses)?;
         }
+        if self.config.rx_queues > 0 {
+            running.switch_interrupts_on(self.config.rx_queues);
+        }
         device.set_bus_master(true)?;
-        let registers: Vec<_> = numbers
+        let told: Vec<_> = numbers
             .iter()
             .zip(&memory)
             .map(|(&number, memory)| self.set_up(number, memory, &addresses))
             .collect::<Result<_, _>>()?;
         common.add_status(status::DRIVER_OK);
-        let mut queues: Vec<_> = memory.iter().zip(registers).collect();
+        let mut queues: Vec<_> = memory.iter().zip(told).collect();
         // Before the first buffer is posted, so that nothing comes that is not wanted.
         if features.contains(Features::CONTROL)
-            && let Some((memory, register)) = queues.pop()
+            && let Some((memory, Told { register, .. })) = queues.pop()
         {
             let room = MemoryRegion::builder(control::ROOM).build();
             let room = Arc::new(room.map_err(|error| no_memory(error.to_string()))?);
@@ -177,7 +188,7 @@ impl<D: Device> Start<'_, D> {
         number: u16,
         memory: &QueueMemory,
         addresses: &DeviceAddresses,
-    ) -> Result<NotifyRegister<D::Bus>, BusError> {
+    ) -> Result<Told<D>, BusError> {
         let device = &**self.device;
         let ring = memory.ring();
         let unreachable = || wrong(device, "the memory of its queues is in pieces for it");
@@ -197,8 +208,12 @@ impl<D: Device> Start<'_, D> {
             let what = format!("the notification register of queue {number} is outside its window");
             wrong(device, what)
         })?;
+        // Receive queues have the even numbers, and the first vectors.
+        let vector = number / 2;
+        let has_one = number.is_multiple_of(2) && vector < self.config.rx_queues;
+        let vector = (has_one && queue.set_vector(vector)).then_some(vector);
         queue.enable();
-        Ok(register)
+        Ok(Told { register, vector })
     }
 
     /// Says what is to be received, and on how many queues.
@@ -226,19 +241,25 @@ impl<D: Device> Start<'_, D> {
     /// The queues for the loops. Of a pair one may be left over: it stays empty.
     fn queues(
         &self,
-        queues: Vec<(&QueueMemory, NotifyRegister<D::Bus>)>,
+        queues: Vec<(&QueueMemory, Told<D>)>,
         rings: RingFeatures,
         addresses: &DeviceAddresses,
         running: &Arc<Running<D>>,
     ) -> Queues {
         let pool = &self.config.pool;
         let (mut rx, mut tx) = (Vec::new(), Vec::new());
-        for (index, (memory, register)) in queues.into_iter().enumerate() {
+        for (index, (memory, told)) in queues.into_iter().enumerate() {
+            let Told { register, vector } = told;
             let doorbell = Doorbell::Register(register);
             let (addresses, running) = (addresses.clone(), running.clone());
             if index % 2 == 0 && rx.len() < usize::from(self.config.rx_queues) {
                 let ring = DriverRx::new(memory, rings, addresses, pool, doorbell);
-                rx.push(Box::new(Rx { ring, running }) as _);
+                let queue = Rx {
+                    ring,
+                    vector,
+                    running,
+                };
+                rx.push(Box::new(queue) as _);
             } else if index % 2 == 1 && tx.len() < usize::from(self.config.tx_queues) {
                 let ring = DriverTx::new(memory, rings, addresses, pool, doorbell);
                 tx.push(Box::new(Tx { ring, running }) as _);

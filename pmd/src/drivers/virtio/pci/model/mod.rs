@@ -71,6 +71,8 @@ pub(crate) struct VirtioNet {
     pub(crate) up: bool,
     pub(crate) max_pairs: u16,
     pub(crate) mtu: u16,
+    /// Interrupts.
+    pub(crate) vectors: u16,
     pub(crate) generation: u8,
     /// Most descriptors of each queue.
     pub(crate) max_size: u16,
@@ -121,6 +123,7 @@ impl VirtioNet {
             up: true,
             max_pairs: 4,
             mtu: 9000,
+            vectors: 5,
             generation: 0,
             max_size: 256,
             notify_step: 1,
@@ -371,6 +374,10 @@ impl Model for VirtioNet {
     fn config(&mut self, at: u16) -> Option<u32> {
         let bytes = self.space.get(usize::from(at)..)?.first_chunk()?;
         Some(u32::from_le_bytes(*bytes))
+    }
+
+    fn vectors(&self) -> u16 {
+        self.vectors
     }
 
     fn read(&mut self, _: &mut World, bar: u8, at: usize, width: usize) -> u32 {

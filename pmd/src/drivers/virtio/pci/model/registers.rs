@@ -60,19 +60,20 @@ impl VirtioNet {
         };
         let queue = self.queues.get(usize::from(self.queue_select));
         let (size, enabled) = queue.map_or((0, false), |queue| (queue.size, queue.enabled));
+        let vector = queue.map_or(u16::MAX, |queue| queue.vector);
         let areas = queue.map_or([0; 3], |queue| queue.areas);
-        let none = u16::MAX;
         let mut bytes = Vec::with_capacity(0x3c);
         bytes.extend(self.device_feature_select.to_le_bytes());
         bytes.extend(half(self.offered, self.device_feature_select).to_le_bytes());
         bytes.extend(self.driver_feature_select.to_le_bytes());
         bytes.extend(half(self.accepted, self.driver_feature_select).to_le_bytes());
-        bytes.extend(none.to_le_bytes());
+        // Of the configuration: it is not asked for.
+        bytes.extend(u16::MAX.to_le_bytes());
         bytes.extend((self.queues.len() as u16).to_le_bytes());
         bytes.extend([self.status | self.trouble, self.generation]);
         bytes.extend(self.queue_select.to_le_bytes());
         bytes.extend(size.to_le_bytes());
-        bytes.extend(none.to_le_bytes());
+        bytes.extend(vector.to_le_bytes());
         bytes.extend(u16::from(enabled).to_le_bytes());
         bytes.extend(
             self.queue_select
@@ -106,7 +107,7 @@ impl VirtioNet {
             (BAR, 0x0c, 4) => self.accept(value),
             (BAR, 0x14, 1) => self.set_status(value as u8),
             (BAR, 0x16, 2) => self.queue_select = value as u16,
-            (BAR, 0x18 | 0x1c, 2) | (BAR, 0x20..0x38, 4) if self.status & 8 == 0 => {
+            (BAR, 0x18 | 0x1a | 0x1c, 2) | (BAR, 0x20..0x38, 4) if self.status & 8 == 0 => {
                 self.blame("a queue was set up before the features were agreed on");
             }
             (BAR, 0x18, 2) => {
@@ -116,6 +117,12 @@ impl VirtioNet {
                 }
                 if let Some(queue) = self.queues.get_mut(select) {
                     queue.size = value as u16;
+                }
+            }
+            (BAR, 0x1a, 2) => {
+                let there = value < self.vectors.into();
+                if let Some(queue) = self.queues.get_mut(select) {
+                    queue.vector = if there { value as u16 } else { u16::MAX };
                 }
             }
             (BAR, 0x1c, 2) => {

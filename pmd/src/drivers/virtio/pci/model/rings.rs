@@ -16,6 +16,8 @@ const LONGEST: u32 = 1 << 17;
 pub(super) struct Queue {
     pub(super) size: u16,
     pub(super) enabled: bool,
+    /// The interrupt that tells of what was used; all ones for none.
+    pub(super) vector: u16,
     /// Descriptors, the driver's area, the device's area.
     pub(super) areas: [u64; 3],
     /// Chains that were taken, and that were given back.
@@ -87,6 +89,7 @@ impl Queue {
         Self {
             size,
             enabled: false,
+            vector: u16::MAX,
             areas: [0; 3],
             taken: 0,
             given: 0,
@@ -255,6 +258,11 @@ impl Queue {
             world.write(at + 4, &written.to_le_bytes());
             self.given = self.given.wrapping_add(1);
             world.write(used + 2, &self.given.to_le_bytes());
+        }
+        // Where the driver has not said that it looks by itself (sections 2.7.7 and 2.8.14).
+        let flags = read16(world, self.areas[1] + if packed { 2 } else { 0 });
+        if flags & 1 == 0 {
+            world.interrupt(self.vector);
         }
     }
 }

@@ -122,3 +122,39 @@ fn a_device_that_does_not_come_to_rest_is_kept_off_the_bus() {
     let written = device.with(|_, world| world.write(regions[0].0, &[1]));
     assert!(!written);
 }
+
+/// Whether a queue has been signalled since the last look.
+fn was_woken(queue: &RxQueue) -> bool {
+    let mut count = [0; 8];
+    rustix::io::read(queue.event().unwrap(), &mut count).is_ok()
+}
+
+#[test]
+fn a_queue_that_is_armed_is_woken_by_a_frame() {
+    for rings in [0, bit::PACKED] {
+        let device = device(ALL & !bit::PACKED | rings);
+        let mut rig = Rig::new(&device, "", 2, pool(2048));
+        rig.receive(1, &frame(0, 60));
+        assert_eq!(rig.poll(1).len(), 1);
+        assert!(!was_woken(&rig.rx[1]), "it polls");
+        rig.rx[1].arm();
+        rig.receive(1, &frame(1, 60));
+        assert!(was_woken(&rig.rx[1]) && !was_woken(&rig.rx[0]));
+        rig.rx[1].disarm();
+        assert_eq!(rig.poll(1).len(), 1);
+        rig.receive(1, &frame(2, 60));
+        assert!(!was_woken(&rig.rx[1]));
+        rig.stop();
+    }
+}
+
+#[test]
+fn a_device_without_interrupts_is_polled() {
+    let device = device(ALL);
+    device.with(|model, _| model.vectors = 1);
+    let mut rig = Rig::new(&device, "", 2, pool(2048));
+    assert!(rig.rx.iter().all(|queue| queue.event().is_none()));
+    rig.receive(1, &frame(0, 60));
+    assert_eq!(rig.poll(1), [frame(0, 60)]);
+    rig.stop();
+}
