@@ -17,6 +17,7 @@ pub struct MappedBar(Arc<Window>);
 struct Window {
     start: NonNull<u8>,
     len: usize,
+    is_writable: bool,
 }
 
 // SAFETY: the mapping belongs to no thread, and stays where it is until it is dropped.
@@ -35,7 +36,30 @@ impl MappedBar {
     /// The file shows a device's registers there and not memory that anything else of this process
     /// relies on; it has `len` bytes from there.
     pub(super) unsafe fn map(file: impl AsFd, offset: u64, len: usize) -> io::Result<Self> {
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: as the caller promises.
+        unsafe { Self::map_as(file, offset, len, ProtFlags::READ | ProtFlags::WRITE) }
+    }
+
+    /// As [`map`](Self::map), for a window whose writes are not done.
+    ///
+    /// # Errors
+    /// The kernel does not map it.
+    ///
+    /// # Safety
+    /// As for `map`.
+    pub(super) unsafe fn map_to_read(file: impl AsFd, offset: u64, len: usize) -> io::Result<Self> {
+        // SAFETY: as the caller promises.
+        unsafe { Self::map_as(file, offset, len, ProtFlags::READ) }
+    }
+
+    /// # Safety
+    /// As for `map`.
+    unsafe fn map_as(
+        file: impl AsFd,
+        offset: u64,
+        len: usize,
+        protection: ProtFlags,
+    ) -> io::Result<Self> {
         // SAFETY: a new mapping where the kernel likes touches nothing that exists.
         let start = unsafe {
             mmap(
@@ -48,7 +72,12 @@ impl MappedBar {
             )
         }?;
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self(Arc::new(Window { start, len })))
+        let is_writable = protection.contains(ProtFlags::WRITE);
+        Ok(Self(Arc::new(Window {
+            start,
+            len,
+            is_writable,
+        })))
     }
 
     /// Where a register of `T` lies, if there is one.
@@ -76,7 +105,9 @@ impl MappedBar {
 
     #[inline]
     fn write<T>(&self, at: usize, value: T) {
-        if let Some(register) = self.register(at) {
+        if let Some(register) = self.register(at)
+            && self.0.is_writable
+        {
             // No instruction on x86_64: a store to uncached memory leaves after all earlier ones
             // (Intel SDM volume 3, section 9.2.2); it holds the compiler back.
             fence(Ordering::Release);

@@ -2,6 +2,7 @@
 //! interrupts and time. Nothing of how these come about: VFIO, a simulated card and the fake
 //! device of the tests look alike, so that the driver which is tested is the driver that ships.
 
+use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -161,6 +162,13 @@ pub struct Ids {
     pub subsystem: u16,
     /// Revision of the device.
     pub revision: u8,
+}
+
+/// By its numbers: `8086:10d3`.
+impl fmt::Display for Ids {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04x}:{:04x}", self.vendor, self.device)
+    }
 }
 
 /// Memory that a device reaches; dropping it takes the memory away from the device.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::igb::options::{VF_MACS, VF_VLANS, VFS, VLANS};
 use super::virtio::pci as virtio;
 use super::{e1000e, igb, igbvf};
-use crate::bus::pci::Address;
+use crate::bus::pci::{Address, Sysfs};
 use crate::bus::vfio::{VfioDevice, VfioOptions};
 use crate::bus::{BusError, Device, Ids};
 use crate::driver::filter::{MULTICAST, PROMISC};
@@ -106,9 +106,16 @@ impl<D: Device> Entry<D> {
         virtio_net(0x1000, "virtio-net, transitional"),
     ];
 
-    fn find(ids: Ids) -> Option<&'static Self> {
+    fn find(ids: Ids, spec: &PortSpec) -> Result<&'static Self, PortError> {
         let is_it = |entry: &&Self| (entry.vendor, entry.device) == (ids.vendor, ids.device);
-        Self::ALL.iter().find(is_it)
+        let found = Self::ALL.iter().find(is_it);
+        found.ok_or_else(|| PortError::Device {
+            port: spec.to_string(),
+            what: format!(
+                "no driver for {ids}; there are drivers for {}",
+                Self::known()
+            ),
+        })
     }
 
     /// For messages: `8086:10d3 (82574L)`.
@@ -170,7 +177,12 @@ fn options(spec: &PortSpec) -> Result<VfioOptions, SpecError> {
 }
 
 pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
-    let device = VfioDevice::open(address(spec)?, &options(spec)?);
+    let address = address(spec)?;
+    // Before anybody binds it in vain.
+    if let Some(function) = Sysfs::default().function(address) {
+        Entry::<VfioDevice>::find(function.ids, spec)?;
+    }
+    let device = VfioDevice::open(address, &options(spec)?);
     let device = device.map_err(bus_error(&spec.to_string()))?;
     hand_over(Arc::new(device), spec)
 }
@@ -185,19 +197,93 @@ pub(crate) fn bus_error(port: &str) -> impl Fn(BusError) -> PortError {
 
 /// Has the device's driver take it over.
 fn hand_over<D: Device>(device: Arc<D>, spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
-    let ids = device.ids();
-    let Some(entry) = Entry::<D>::find(ids) else {
-        return Err(PortError::Device {
-            port: spec.to_string(),
-            what: format!(
-                "there is no driver for {:04x}:{:04x}; there are drivers for {}",
-                ids.vendor,
-                ids.device,
-                Entry::<D>::known()
-            ),
-        });
-    };
+    let entry = Entry::<D>::find(device.ids(), spec)?;
     let options = [&OF_THE_BUS, entry.options].concat();
     spec.expect_options_of(entry.name, &options)?;
     (entry.open)(device, spec)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::bus::fake::{FakeDevice, Model, World};
+
+    /// A device that nobody has a driver for.
+    struct Stranger;
+
+    impl Model for Stranger {
+        fn ids(&self) -> Ids {
+            Ids {
+                vendor: 0x1234,
+                device: 0x5678,
+                ..Ids::default()
+            }
+        }
+
+        fn bars(&self) -> [usize; 6] {
+            [0; 6]
+        }
+
+        fn read(&mut self, _: &mut World, _: u8, _: usize, _: usize) -> u32 {
+            0
+        }
+
+        fn write(&mut self, _: &mut World, _: u8, _: usize, _: usize, _: u32) {}
+
+        fn reset(&mut self, _: &mut World) {}
+    }
+
+    fn checked(text: &str) -> Result<PortSpec, SpecError> {
+        let spec: PortSpec = text.parse()?;
+        DESCRIPTION.check(&spec)?;
+        Ok(spec)
+    }
+
+    #[test]
+    fn specs_name_a_device_and_how_it_is_had() {
+        let spec = checked("pci:03:00.0,noiommu").unwrap();
+        assert_eq!(address(&spec).unwrap().to_string(), "0000:03:00.0");
+        assert!(options(&spec).unwrap().no_iommu);
+        let token = "vf_token=00112233-4455-6677-8899-aabbccddeeff";
+        let spec = checked(&format!("pci:0000:03:00.0,{token},mtu=9000")).unwrap();
+        assert!(options(&spec).unwrap().vf_token.is_some());
+        for (text, said) in [
+            (
+                "pci",
+                "pci needs the address of a device, as in pci:0000:03:00.0",
+            ),
+            (
+                "pci:eth0",
+                "`eth0` is no valid address: DOMAIN:BUS:DEVICE.FUNCTION",
+            ),
+            ("pci:03:00.0,vf_token=7", "`7` is no valid vf_token: a UUID"),
+            ("pci:03:00.0,mtu=1", "a number of 68 to 65535"),
+            ("pci:03:00.0,noiommu=yes", "on or off"),
+        ] {
+            let error = checked(text).unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_stranger_is_told_who_is_known() {
+        let spec = checked("pci:03:00.0").unwrap();
+        let error = hand_over(Arc::new(FakeDevice::new(Stranger)), &spec);
+        let error = error.err().unwrap().to_string();
+        assert!(
+            error.contains("no driver for 1234:5678; there are drivers for"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn what_is_not_there_is_no_port() {
+        let spec = checked("pci:ffff:ff:1f.7").unwrap();
+        let error = open(&spec).err().unwrap().to_string();
+        assert!(
+            error.starts_with("port pci:ffff:ff:1f.7: ffff:ff:1f.7: there is no such PCI device"),
+            "{error}"
+        );
+    }
 }

@@ -2,9 +2,10 @@
 
 use std::io;
 
+use pollux_pmd::bus::pci::Address;
 use pollux_program::Failure;
 
-use crate::sys::pci::NOIOMMU;
+use crate::sys::pci::ALLOW_NO_IOMMU;
 
 /// Why a device cannot be given to another driver.
 #[derive(Debug, thiserror::Error)]
@@ -15,31 +16,31 @@ pub(super) enum BindError {
     )]
     NoSuchName { name: String, known: String },
     #[error("there is no PCI device {0}; `pollux ports` lists those that there are")]
-    NoSuchDevice(String),
+    NoSuchDevice(Address),
     #[error("{address} {why}; --force binds it all the same")]
-    Refused { address: String, why: String },
+    Refused { address: Address, why: String },
     #[error("the kernel has no PCI driver `{0}` loaded: modprobe {0}")]
     NoSuchDriver(String),
     #[error(
         "{0} has no IOMMU group, so that vfio-pci would refuse it: switch the IOMMU on (boot with \
          intel_iommu=on iommu=pt, or iommu=pt on AMD; in a guest, give it one), or accept that the \
-         device can then write anywhere in memory: modprobe vfio; echo Y > {NOIOMMU}"
+         device can then write anywhere in memory: modprobe vfio; echo Y > {ALLOW_NO_IOMMU}"
     )]
-    NoIommu(String),
+    NoIommu(Address),
     #[error("{address}: cannot {what}: {source}{}", hint(.source))]
     System {
-        address: String,
+        address: Address,
         what: String,
         source: io::Error,
     },
     #[error("{address}: {driver} did not take it (see dmesg); it is {now}")]
     NotTaken {
-        address: String,
+        address: Address,
         driver: String,
         now: String,
     },
     #[error("{address}: no driver of the kernel took it: modprobe {modalias}, then try again")]
-    NoKernelDriver { address: String, modalias: String },
+    NoKernelDriver { address: Address, modalias: String },
 }
 
 fn hint(source: &io::Error) -> &'static str {

@@ -3,12 +3,12 @@
 use std::net::Ipv4Addr;
 
 use crate::sys::ethtool::Ethtool;
-use crate::sys::pci::Pci;
+use crate::sys::pci::{self, Function};
 use crate::sys::{Sys, Unread};
 
 /// Why the kernel still needs a device; none if it does not.
-pub(super) fn reason(sys: &Sys, device: &Pci) -> Option<String> {
-    let functions = format!("{}/sriov_numvfs", device.folder());
+pub(super) fn reason(sys: &Sys, device: &Function) -> Option<String> {
+    let functions = format!("{}/sriov_numvfs", pci::folder(device.address));
     if let Ok(count @ 1..) = sys.parse::<u32>(&functions) {
         return Some(format!(
             "has {count} virtual functions in use (echo 0 > {functions})"
@@ -123,7 +123,7 @@ fn is_global_ipv6(line: &str, name: &str) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::sys::pci::{self, DEVICES};
+    use crate::sys::pci::DEVICES;
     use crate::sys::testing::Tree;
 
     const A: &str = "0000:03:00.0";
@@ -144,7 +144,8 @@ mod tests {
 
     fn why(tree: &Tree) -> Option<String> {
         let sys = tree.sys();
-        reason(&sys, &pci::device(&sys, A))
+        let device = pci::bus(&sys).function(A.parse().unwrap());
+        reason(&sys, &device.unwrap())
     }
 
     #[test]

@@ -7,14 +7,14 @@
 mod error;
 mod in_use;
 
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use pollux_pmd::bus::pci::Address;
 use pollux_program::Failure;
 
 use self::error::BindError;
-use crate::sys::pci::{self, Pci};
+use crate::sys::pci::{self, Function};
 use crate::sys::{Sys, net};
 
 const PROBE: &str = "/sys/bus/pci/drivers_probe";
@@ -77,7 +77,7 @@ struct Target {
 }
 
 impl Target {
-    fn find(&self) -> Result<(Sys, Vec<Pci>), BindError> {
+    fn find(&self) -> Result<(Sys, Vec<Function>), BindError> {
         let sys = Sys::new(&self.root);
         let found: Result<_, _> = self.devices.iter().map(|name| find(&sys, name)).collect();
         Ok((sys, found?))
@@ -96,10 +96,10 @@ pub(crate) fn bind(args: &Args) -> Result<(), Failure> {
     }
     for device in &devices {
         give(&sys, device, &args.driver)?;
-        let kept_back = device.kept_back(&sys);
+        let kept_back = device.kept_back(&pci::bus(&sys));
         let list: Vec<_> = kept_back
             .iter()
-            .map(|other| other.address.as_str())
+            .map(|other| other.address.to_string())
             .collect();
         if args.driver == "vfio-pci" && !list.is_empty() {
             eprintln!(
@@ -122,17 +122,13 @@ pub(crate) fn unbind(args: &UnbindArgs) -> Result<(), Failure> {
 }
 
 /// The device of that address, or with an interface of that name.
-fn find(sys: &Sys, name: &str) -> Result<Pci, BindError> {
-    if let Some(address) = full_address(name) {
-        let device = pci::device(sys, &address);
-        return if sys.exists(&device.folder()) {
-            Ok(device)
-        } else {
-            Err(BindError::NoSuchDevice(address))
-        };
+fn find(sys: &Sys, name: &str) -> Result<Function, BindError> {
+    if let Ok(address) = name.parse() {
+        let device = pci::bus(sys).function(address);
+        return device.ok_or(BindError::NoSuchDevice(address));
     }
     let mut devices = pci::network(sys);
-    let has_it = |device: &Pci| device.interfaces.iter().any(|interface| interface == name);
+    let has_it = |device: &Function| device.interfaces.iter().any(|interface| interface == name);
     match devices.iter().position(has_it) {
         Some(i) => Ok(devices.swap_remove(i)),
         None => Err(BindError::NoSuchName {
@@ -142,26 +138,9 @@ fn find(sys: &Sys, name: &str) -> Result<Pci, BindError> {
     }
 }
 
-/// `domain:bus:device.function`, with the domain 0000 where it is left out.
-fn full_address(text: &str) -> Option<String> {
-    let (front, function) = text.rsplit_once('.')?;
-    let (front, slot) = front.rsplit_once(':')?;
-    let (domain, bus) = front.rsplit_once(':').unwrap_or(("0000", front));
-    let hex = |text: &str, digits: RangeInclusive<usize>, max: u32| {
-        digits.contains(&text.len())
-            && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-            && u32::from_str_radix(text, 16).is_ok_and(|n| n <= max)
-    };
-    let valid = hex(domain, 4..=8, u32::MAX)
-        && hex(bus, 2..=2, 0xff)
-        && hex(slot, 2..=2, 0x1f)
-        && hex(function, 1..=1, 7);
-    valid.then(|| format!("{domain}:{bus}:{slot}.{function}").to_lowercase())
-}
-
-fn known(sys: &Sys, devices: &[Pci]) -> String {
-    let of_pci = |device: &Pci| match device.interfaces.as_slice() {
-        [] => device.address.clone(),
+fn known(sys: &Sys, devices: &[Function]) -> String {
+    let of_pci = |device: &Function| match device.interfaces.as_slice() {
+        [] => device.address.to_string(),
         names => format!("{} ({})", device.address, names.join(", ")),
     };
     let list: Vec<_> = devices.iter().map(of_pci).collect();
@@ -175,26 +154,24 @@ fn known(sys: &Sys, devices: &[Pci]) -> String {
 }
 
 /// Everything that can be known before the device is touched.
-fn check(sys: &Sys, device: &Pci, driver: &str, force: bool) -> Result<(), BindError> {
-    let address = &device.address;
+fn check(sys: &Sys, device: &Function, driver: &str, force: bool) -> Result<(), BindError> {
+    let address = device.address;
     if !force && let Some(why) = in_use::reason(sys, device) {
-        return Err(BindError::Refused {
-            address: address.clone(),
-            why,
-        });
+        return Err(BindError::Refused { address, why });
     }
-    if driver.contains('/') || !sys.exists(&format!("/sys/bus/pci/drivers/{driver}")) {
+    let bus = pci::bus(sys);
+    if !bus.has_driver(driver) {
         return Err(BindError::NoSuchDriver(driver.escape_debug().to_string()));
     }
-    if driver == "vfio-pci" && device.group.is_none() && !pci::noiommu_allowed(sys) {
-        return Err(BindError::NoIommu(address.clone()));
+    if driver == "vfio-pci" && device.group.is_none() && !bus.allows_no_iommu() {
+        return Err(BindError::NoIommu(address));
     }
     Ok(())
 }
 
 /// Gives a device to a driver; one that has it already is left alone.
-fn give(sys: &Sys, device: &Pci, driver: &str) -> Result<(), BindError> {
-    let Pci {
+fn give(sys: &Sys, device: &Function, driver: &str) -> Result<(), BindError> {
+    let Function {
         address,
         driver: before,
         ..
@@ -203,14 +180,14 @@ fn give(sys: &Sys, device: &Pci, driver: &str) -> Result<(), BindError> {
         println!("{address}: is bound to {driver} already");
         return Ok(());
     }
-    override_driver(sys, address, driver)?;
+    override_driver(sys, *address, driver)?;
     let taken = rebind(sys, device).map(|now| now.as_deref() == Some(driver));
     if !matches!(taken, Ok(true)) {
         // It goes back to where it was; what went wrong first is what is told.
-        let now = put_back(sys, address);
+        let now = put_back(sys, *address);
         taken?;
         return Err(BindError::NotTaken {
-            address: address.clone(),
+            address: *address,
             driver: driver.into(),
             now: match now {
                 Ok(Some(now)) => format!("bound to {now} again"),
@@ -226,18 +203,17 @@ fn give(sys: &Sys, device: &Pci, driver: &str) -> Result<(), BindError> {
 }
 
 /// After a driver that was asked for has not taken the device.
-fn put_back(sys: &Sys, address: &str) -> Result<Option<String>, BindError> {
+fn put_back(sys: &Sys, address: Address) -> Result<Option<String>, BindError> {
     override_driver(sys, address, "")?;
-    let device = pci::device(sys, address);
-    match device.driver {
-        None => rebind(sys, &device),
-        still => Ok(still),
+    match pci::bus(sys).function(address) {
+        Some(device) if device.driver.is_none() => rebind(sys, &device),
+        still => Ok(still.and_then(|device| device.driver)),
     }
 }
 
 /// Lets the kernel choose the driver of a device anew.
-fn take_back(sys: &Sys, device: &Pci) -> Result<(), BindError> {
-    let Pci {
+fn take_back(sys: &Sys, device: &Function) -> Result<(), BindError> {
+    let Function {
         address,
         driver: before,
         ..
@@ -248,9 +224,9 @@ fn take_back(sys: &Sys, device: &Pci) -> Result<(), BindError> {
         println!("{address}: is bound to {driver} already");
         return Ok(());
     }
-    override_driver(sys, address, "")?;
+    override_driver(sys, *address, "")?;
     match rebind(sys, device)? {
-        Some(driver) if !pci::device(sys, address).is_for_programs() => {
+        Some(driver) if !is_for_programs(sys, *address) => {
             println!(
                 "{address}: {} -> {driver}",
                 before.as_deref().unwrap_or("no driver")
@@ -258,17 +234,22 @@ fn take_back(sys: &Sys, device: &Pci) -> Result<(), BindError> {
             Ok(())
         }
         _ => Err(BindError::NoKernelDriver {
-            address: address.clone(),
+            address: *address,
             modalias: sys
-                .text(&format!("{}/modalias", device.folder()))
+                .text(&format!("{}/modalias", pci::folder(*address)))
                 .unwrap_or_default(),
         }),
     }
 }
 
+fn is_for_programs(sys: &Sys, address: Address) -> bool {
+    let device = pci::bus(sys).function(address);
+    device.is_some_and(|device| device.is_for_programs())
+}
+
 /// Names the one driver that may take the device; none: any that knows it.
-fn override_driver(sys: &Sys, address: &str, driver: &str) -> Result<(), BindError> {
-    let path = format!("{}/{address}/driver_override", pci::DEVICES);
+fn override_driver(sys: &Sys, address: Address, driver: &str) -> Result<(), BindError> {
+    let path = format!("{}/driver_override", pci::folder(address));
     write(
         sys,
         address,
@@ -279,11 +260,11 @@ fn override_driver(sys: &Sys, address: &str, driver: &str) -> Result<(), BindErr
 }
 
 /// Takes the device from its driver, has the kernel look for another, and says which it found.
-fn rebind(sys: &Sys, device: &Pci) -> Result<Option<String>, BindError> {
+fn rebind(sys: &Sys, device: &Function) -> Result<Option<String>, BindError> {
     /// A driver may take its time to set a device up, and may do it on a thread of its own.
     const PATIENCE: Duration = Duration::from_secs(2);
-    let Pci { address, .. } = device;
-    let link = format!("{}/driver", device.folder());
+    let Function { address, .. } = device;
+    let link = format!("{}/driver", pci::folder(*address));
     let wait = |bound: bool| {
         let began = Instant::now();
         while sys.link(&link).is_some() != bound && began.elapsed() < PATIENCE {
@@ -293,60 +274,28 @@ fn rebind(sys: &Sys, device: &Pci) -> Result<Option<String>, BindError> {
     if device.driver.is_some() {
         write(
             sys,
-            address,
+            *address,
             &format!("{link}/unbind"),
-            address,
+            &address.to_string(),
             "take it from its driver",
         )?;
         wait(false);
     }
     write(
         sys,
-        address,
+        *address,
         PROBE,
-        address,
+        &address.to_string(),
         "have the kernel look for a driver",
     )?;
     wait(true);
     Ok(sys.link(&link))
 }
 
-fn write(sys: &Sys, address: &str, path: &str, text: &str, what: &str) -> Result<(), BindError> {
+fn write(sys: &Sys, address: Address, path: &str, text: &str, what: &str) -> Result<(), BindError> {
     sys.write(path, text).map_err(|source| BindError::System {
-        address: address.into(),
+        address,
         what: format!("{what} ({path})"),
         source,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses() {
-        let full = |text: &str| full_address(text);
-        assert_eq!(full("0000:03:00.0").as_deref(), Some("0000:03:00.0"));
-        assert_eq!(full("03:1F.7").as_deref(), Some("0000:03:1f.7"));
-        assert_eq!(full("10000:e1:00.0").as_deref(), Some("10000:e1:00.0"));
-        for text in [
-            "",
-            "eth0",
-            "3:00.0",
-            "03:20.0",
-            "03:00.8",
-            "03:00:0",
-            "03.00.0",
-            "0000:03:00.0:",
-            "../..:00:00.0",
-            "0000:+3:00.0",
-            "00:03:00.0",
-            "03:00.",
-            ":::",
-            "0000:03:00.0/..",
-            "a:b:c.d",
-        ] {
-            assert_eq!(full(text), None, "{text}");
-        }
-    }
 }

@@ -2,7 +2,7 @@
 
 use super::finding::{Check, Finding};
 use super::machine::{Machine, named};
-use crate::sys::{cpu_list, pci, pci::Pci};
+use crate::sys::{cpu_list, pci, pci::Function};
 
 const DRIVER: Check = Check {
     name: "device-driver",
@@ -15,9 +15,10 @@ pub(super) fn drivers(machine: &Machine) -> Vec<Finding> {
     if devices.is_empty() {
         return vec![DRIVER.note("no network controller on the PCI bus")];
     }
-    let safe = pci::has_iommu(&machine.sys) || pci::noiommu_allowed(&machine.sys);
-    let judge = |device: &Pci| {
-        let ids = device.ids();
+    let bus = pci::bus(&machine.sys);
+    let safe = bus.has_iommu() || bus.allows_no_iommu();
+    let judge = |device: &Function| {
+        let ids = device.ids;
         let finding = match &device.driver {
             None => DRIVER
                 .note(format!("{ids} has no driver"))
@@ -26,7 +27,7 @@ pub(super) fn drivers(machine: &Machine) -> Vec<Finding> {
                 .bad(format!(
                     "{ids} is bound to {driver}, which gives no access without an IOMMU"
                 ))
-                .run(format!("echo Y > {}", pci::NOIOMMU)),
+                .run(format!("echo Y > {}", pci::ALLOW_NO_IOMMU)),
             Some(driver) if device.is_for_programs() => {
                 DRIVER.ok(format!("{ids} is bound to {driver}: for programs"))
             }
@@ -38,7 +39,7 @@ pub(super) fn drivers(machine: &Machine) -> Vec<Finding> {
                 DRIVER.ok(format!("{ids} is bound to {driver}: {names}"))
             }
         };
-        finding.of(&device.address)
+        finding.of(device.address.to_string())
     };
     devices.iter().map(judge).collect()
 }
@@ -62,7 +63,7 @@ pub(super) fn iommu(machine: &Machine) -> Vec<Finding> {
                 .sys
                 .text("/sys/kernel/iommu_groups/0/type")
                 .is_ok_and(|kind| kind == "identity");
-    vec![if !pci::has_iommu(&machine.sys) {
+    vec![if !pci::bus(&machine.sys).has_iommu() {
         let guest = machine.is_guest() == Ok(true);
         let offered = if guest {
             "; in a guest, the hypervisor has to offer one too"
@@ -92,13 +93,16 @@ const GROUP: Check = Check {
 
 /// Devices that share the group of a network controller.
 pub(super) fn groups(machine: &Machine) -> Vec<Finding> {
-    let judge = |device: Pci| {
+    let judge = |device: Function| {
         let group = device.group?;
-        let others = device.kept_back(&machine.sys);
+        let others = device.kept_back(&pci::bus(&machine.sys));
         let finding = if others.is_empty() {
             GROUP.ok(format!("{group}: of its own"))
         } else {
-            let list: Vec<_> = others.iter().map(|other| other.address.as_str()).collect();
+            let list: Vec<_> = others
+                .iter()
+                .map(|other| other.address.to_string())
+                .collect();
             let found = format!("{group}: shared with {}", list.join(", "));
             if device.is_for_programs() {
                 GROUP
@@ -108,7 +112,7 @@ pub(super) fn groups(machine: &Machine) -> Vec<Finding> {
                 GROUP.note(found)
             }
         };
-        Some(finding.of(device.address))
+        Some(finding.of(device.address.to_string()))
     };
     pci::network(&machine.sys)
         .into_iter()
@@ -125,14 +129,14 @@ const VFIO: Check = Check {
 pub(super) fn vfio(machine: &Machine) -> Vec<Finding> {
     vec![if !machine.sys.exists("/sys/bus/pci/drivers/vfio-pci") {
         VFIO.note("vfio-pci is not loaded").run("modprobe vfio-pci")
-    } else if pci::has_iommu(&machine.sys) {
+    } else if pci::bus(&machine.sys).has_iommu() {
         VFIO.ok("vfio-pci is there")
-    } else if pci::noiommu_allowed(&machine.sys) {
+    } else if pci::bus(&machine.sys).allows_no_iommu() {
         VFIO.warn("without an IOMMU: a device can then write anywhere in memory")
             .boot("intel_iommu=on iommu=pt")
     } else {
         VFIO.note("vfio-pci is there, but there is no IOMMU, and use without one is not allowed")
-            .run(format!("echo Y > {}", pci::NOIOMMU))
+            .run(format!("echo Y > {}", pci::ALLOW_NO_IOMMU))
     }]
 }
 
@@ -147,13 +151,13 @@ pub(super) fn nodes(machine: &Machine) -> Vec<Finding> {
     if nodes.len() < 2 {
         return vec![NODE.ok("there is one node")];
     }
-    let judge = |device: Pci| {
-        let Some(node) = device.node else {
+    let judge = |device: Function| {
+        let Some(node) = device.numa_node else {
             return NODE
                 .note("the firmware does not tell the node")
-                .of(device.address);
+                .of(device.address.to_string());
         };
-        let near = machine.node_cpus(node);
+        let near = machine.node_cpus(node as usize);
         let far: Vec<_> = machine
             .cores
             .iter()
@@ -175,7 +179,7 @@ pub(super) fn nodes(machine: &Machine) -> Vec<Finding> {
             ))
             .option(format!("--cores {}", cpu_list(use_these)))
         };
-        finding.of(device.address)
+        finding.of(device.address.to_string())
     };
     pci::network(&machine.sys).into_iter().map(judge).collect()
 }
@@ -187,7 +191,7 @@ const LINK: Check = Check {
 
 /// Whether the slot carries what the device could.
 pub(super) fn links(machine: &Machine) -> Vec<Finding> {
-    let judge = |device: Pci| {
+    let judge = |device: Function| {
         let link = device.link?;
         let found = format!("{} GT/s x{}", link.speed, link.width);
         let finding = if link.speed < link.max_speed || link.width < link.max_width {
@@ -198,7 +202,7 @@ pub(super) fn links(machine: &Machine) -> Vec<Finding> {
         } else {
             LINK.ok(found)
         };
-        Some(finding.of(device.address))
+        Some(finding.of(device.address.to_string()))
     };
     pci::network(&machine.sys)
         .into_iter()
@@ -239,7 +243,7 @@ mod tests {
         assert_eq!((found[0].level, found[1].level), (Ok, Note));
         tree.link(&at(B, "driver"), "drivers/vfio-pci");
         assert_eq!(levels(drivers, &tree), [Ok, Bad]);
-        tree.file(pci::NOIOMMU, "Y\n");
+        tree.file(pci::ALLOW_NO_IOMMU, "Y\n");
         assert_eq!(levels(drivers, &tree), [Ok, Ok]);
         assert_eq!(levels(drivers, &Tree::new()), [Note]);
         let strange = Tree::new();
@@ -289,9 +293,9 @@ mod tests {
         tree.folder("/sys/bus/pci/drivers/vfio-pci");
         assert_eq!(
             findings(vfio, &tree)[0].mend,
-            Some(Mend::Run(format!("echo Y > {}", pci::NOIOMMU)))
+            Some(Mend::Run(format!("echo Y > {}", pci::ALLOW_NO_IOMMU)))
         );
-        tree.file(pci::NOIOMMU, "Y");
+        tree.file(pci::ALLOW_NO_IOMMU, "Y");
         assert_eq!(levels(vfio, &tree), [Warn]);
         tree.folder("/sys/kernel/iommu_groups/0");
         assert_eq!(levels(vfio, &tree), [Ok]);

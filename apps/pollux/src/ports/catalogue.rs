@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use pollux_pmd::Registry;
+use pollux_pmd::bus::pci::Names;
 use pollux_pmd::driver::{Description, Feature, Support};
 use serde::Serialize;
 
 use crate::sys::net::{self, Interface};
-use crate::sys::pci::{self, Pci};
+use crate::sys::pci::{self, Function};
 use crate::sys::process::{self, CAPABILITIES};
 use crate::sys::{Sys, Unread};
 
@@ -46,10 +47,12 @@ pub(super) struct Entry {
 pub(super) struct Device {
     pub(super) address: String,
     pub(super) ids: String,
+    /// What it is called, where the machine has the list of names.
+    pub(super) name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) driver: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) node: Option<usize>,
+    pub(super) node: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) iommu_group: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,10 +69,12 @@ impl Catalogue {
         let interfaces = net::interfaces(sys);
         let capabilities = process::capabilities(sys);
         let specs = |driver| specs(driver, registry, &interfaces, &capabilities);
+        let names = Names::load();
+        let device = |function: &Function| Device::of(function, &names);
         Self {
             schema: 1,
             ports: registry.descriptions().flat_map(specs).collect(),
-            pci: pci::network(sys).iter().map(Device::from).collect(),
+            pci: pci::network(sys).iter().map(device).collect(),
             interfaces,
         }
     }
@@ -169,8 +174,8 @@ fn describe(interface: &Interface) -> String {
     words.join(", ")
 }
 
-impl From<&Pci> for Device {
-    fn from(device: &Pci) -> Self {
+impl Device {
+    fn of(device: &Function, names: &Names) -> Self {
         let address = &device.address;
         let why = match &device.driver {
             Some(driver) if device.is_for_programs() => {
@@ -186,10 +191,11 @@ impl From<&Pci> for Device {
             ),
         };
         Self {
-            address: address.clone(),
-            ids: device.ids(),
+            address: address.to_string(),
+            ids: device.ids.to_string(),
+            name: names.device(device.ids),
             driver: device.driver.clone(),
-            node: device.node,
+            node: device.numa_node,
             iommu_group: device.group,
             speed_gts: device.link.as_ref().map(|link| link.speed),
             width: device.link.as_ref().map(|link| link.width),

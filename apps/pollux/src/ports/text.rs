@@ -26,6 +26,9 @@ pub(super) fn catalogue(list: &Catalogue, out: &mut dyn Write) -> io::Result<()>
     }
     for device in &list.pci {
         write!(out, "  {}  {}", device.address, device.ids)?;
+        if device.name != device.ids {
+            write!(out, "  {}", device.name)?;
+        }
         if let Some(node) = device.node {
             write!(out, "  node {node}")?;
         }

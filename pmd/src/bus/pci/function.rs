@@ -116,6 +116,18 @@ impl Function {
         names(&self.folder.join("vfio-dev")).next()
     }
 
+    /// Its virtual functions, in order, as many as there are now.
+    #[must_use]
+    pub fn virtual_functions(&self) -> Vec<Address> {
+        let address = |i: u32| link(&self.folder.join(format!("virtfn{i}")))?.parse().ok();
+        let mut found: Vec<(u32, Address)> = names(&self.folder)
+            .filter_map(|name| name.strip_prefix("virtfn")?.parse().ok())
+            .filter_map(|i| Some((i, address(i)?)))
+            .collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, address)| address).collect()
+    }
+
     /// Whether its group is one that VFIO has made up, because no IOMMU holds the device back.
     #[must_use]
     pub fn has_no_iommu(&self) -> bool {
@@ -169,4 +181,134 @@ fn link_status(device: &Path) -> Option<LinkStatus> {
         width: width("current_link_width")?,
         max_width: width("max_link_width")?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    const A: &str = "bus/pci/devices/0000:03:00.0";
+
+    /// A network controller of an Intel, a virtio one, and what is none.
+    fn tree() -> (tempfile::TempDir, Sysfs) {
+        let tree = tempfile::tempdir().unwrap();
+        let root = tree.path().to_owned();
+        let file = |path: &str, text: &str| {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        for (attribute, text) in [
+            ("class", "0x020000\n"),
+            ("vendor", "0x8086\n"),
+            ("device", "0x1572\n"),
+            ("subsystem_vendor", "0x8086\n"),
+            ("subsystem_device", "0x0007\n"),
+            ("revision", "0x02\n"),
+            ("numa_node", "1\n"),
+            ("driver_override", "(null)\n"),
+            ("current_link_speed", "5.0 GT/s PCIe\n"),
+            ("max_link_speed", "8.0 GT/s PCIe\n"),
+            ("current_link_width", "4\n"),
+            ("max_link_width", "8\n"),
+            ("net/eth7/mtu", "1500\n"),
+        ] {
+            file(&format!("{A}/{attribute}"), text);
+        }
+        let link = |target: &str, name: &str| symlink(target, root.join(A).join(name)).unwrap();
+        link("../../../bus/pci/drivers/i40e", "driver");
+        link("../../../kernel/iommu_groups/17", "iommu_group");
+        for (i, address) in ["0000:03:02.0", "0000:03:02.1", "0000:03:0f.7"]
+            .iter()
+            .enumerate()
+        {
+            link(
+                &format!("../{address}"),
+                &format!("virtfn{}", [0, 1, 10][i]),
+            );
+        }
+        let b = "bus/pci/devices/0000:04:00.0";
+        file(&format!("{b}/class"), "0x020000");
+        file(&format!("{b}/numa_node"), "-1");
+        file(&format!("{b}/virtio2/net/eth8/mtu"), "1500");
+        file("bus/pci/devices/0000:00:1f.0/class", "0x060100");
+        file("bus/pci/devices/0000:00:1e.0/class", "\u{1b}[2J");
+        file("bus/pci/devices/junk/class", "0x020000");
+        (tree, Sysfs::at(root))
+    }
+
+    #[test]
+    fn functions_are_read_as_far_as_they_tell() {
+        let (_tree, sysfs) = tree();
+        let found = sysfs.functions();
+        let addresses: Vec<_> = found.iter().map(|f| f.address.to_string()).collect();
+        assert_eq!(
+            addresses,
+            [
+                "0000:00:1e.0",
+                "0000:00:1f.0",
+                "0000:03:00.0",
+                "0000:04:00.0"
+            ]
+        );
+        assert!(found[1].is_bridge() && !found[0].is_network());
+        let (nic, virtio) = (&found[2], &found[3]);
+        let ids = Ids {
+            vendor: 0x8086,
+            device: 0x1572,
+            subsystem_vendor: 0x8086,
+            subsystem: 7,
+            revision: 2,
+        };
+        assert_eq!(
+            (nic.ids, nic.numa_node, nic.group),
+            (ids, Some(1), Some(17))
+        );
+        assert_eq!(nic.driver.as_deref(), Some("i40e"));
+        assert_eq!((&nic.driver_override, nic.is_on_vfio()), (&None, false));
+        assert_eq!(nic.interfaces, ["eth7"]);
+        let link = LinkStatus {
+            speed: 5.0,
+            max_speed: 8.0,
+            width: 4,
+            max_width: 8,
+        };
+        assert_eq!(nic.link, Some(link));
+        let functions: Vec<_> = nic
+            .virtual_functions()
+            .iter()
+            .map(Address::to_string)
+            .collect();
+        assert_eq!(functions, ["0000:03:02.0", "0000:03:02.1", "0000:03:0f.7"]);
+        assert_eq!(virtio.interfaces, ["eth8"]);
+        assert_eq!((virtio.numa_node, virtio.group), (None, None));
+        assert!(virtio.has_no_iommu() && virtio.virtual_functions().is_empty());
+        assert!(sysfs.function("05:00.0".parse().unwrap()).is_none());
+    }
+
+    #[test]
+    fn what_the_kernel_keeps_of_a_group() {
+        let (_tree, sysfs) = tree();
+        let nic = sysfs.function("03:00.0".parse().unwrap()).unwrap();
+        assert!(nic.kept_back(&sysfs).is_empty());
+        let group = sysfs.path("kernel/iommu_groups/17/devices");
+        for address in ["0000:03:00.0", "0000:00:1f.0", "0000:04:00.0", "junk"] {
+            fs::create_dir_all(group.join(address)).unwrap();
+        }
+        assert!(nic.kept_back(&sysfs).is_empty(), "nobody has the others");
+        for address in ["0000:00:1f.0", "0000:04:00.0"] {
+            let driver = sysfs.path("bus/pci/devices").join(address).join("driver");
+            symlink("../drivers/some", driver).unwrap();
+        }
+        let kept: Vec<_> = nic
+            .kept_back(&sysfs)
+            .iter()
+            .map(|f| f.address.to_string())
+            .collect();
+        assert_eq!(kept, ["0000:04:00.0"], "a bridge does no harm");
+    }
 }

@@ -3,9 +3,15 @@
 //! attribute may be missing, unreadable, or hold anything.
 
 mod address;
+mod bar;
+mod config;
 mod function;
+mod names;
 mod sysfs;
 
 pub use address::{Address, BadAddress};
+pub use bar::{Bar, BarKind};
+pub use config::{Capability, ConfigSpace, Express, MsiX, SrIov};
 pub use function::{Function, LinkStatus};
-pub use sysfs::Sysfs;
+pub use names::Names;
+pub use sysfs::{ALLOW_NO_IOMMU, Sysfs};

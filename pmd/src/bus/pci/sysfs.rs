@@ -10,6 +10,10 @@ use super::{Address, Function};
 /// Most bytes that are read of an attribute: one page is all that the kernel shows.
 const LONGEST: u64 = 4096;
 
+/// Set to Y by whoever accepts that VFIO hands out devices that no IOMMU holds back, which can then
+/// write anywhere in memory.
+pub const ALLOW_NO_IOMMU: &str = "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
+
 /// A folder that is laid out as /sys is.
 #[derive(Clone, Debug)]
 pub struct Sysfs {

@@ -3,11 +3,7 @@
 use std::io;
 
 use crate::bus::BusError;
-use crate::bus::pci::{Function, Sysfs};
-
-/// Where the kernel is told that devices may be handed out which nothing holds back.
-const ALLOW_NO_IOMMU: &str =
-    "modprobe vfio; echo Y > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
+use crate::bus::pci::{ALLOW_NO_IOMMU, Function, Sysfs};
 
 /// The system refused a step.
 pub(super) fn system(
@@ -61,7 +57,7 @@ pub(super) fn no_iommu_not_allowed(device: &str) -> BusError {
         device,
         format!(
             "the kernel hands out no device that no IOMMU holds back, unless it is told to: \
-             {ALLOW_NO_IOMMU}, then pollux bind {device}"
+             modprobe vfio; echo Y > {ALLOW_NO_IOMMU}; pollux bind {device}"
         ),
     )
 }

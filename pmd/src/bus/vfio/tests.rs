@@ -13,6 +13,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::bus::Bus as _;
+use crate::bus::pci::ConfigSpace;
 
 /// A made-up /sys and /dev.
 struct Machine(TempDir);
@@ -365,4 +366,67 @@ fn what_is_not_mapped_is_not_reached() {
     other.set_bus_master(true).unwrap();
     let claimed = DmaMapping::new(region.clone(), IovaMap::virtual_(&region), ());
     assert!(!sends(&bus, &claimed));
+}
+
+#[test]
+fn who_is_asked_for_the_device_hears_of_it() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(&address) = nics().first() else {
+        println!("skipped: no 82574L is bound to vfio-pci on this machine");
+        return;
+    };
+    let device = VfioDevice::open(address, &VfioOptions::default()).unwrap();
+    assert!(!device.is_gone());
+    let driver = Path::new("/sys/bus/pci/drivers/vfio-pci");
+    // The kernel waits until the device is given back.
+    let unbind = std::thread::spawn(move || {
+        fs::write(driver.join("unbind"), address.to_string()).unwrap();
+    });
+    wait("the request", || device.is_gone());
+    assert!(!unbind.is_finished());
+    drop(device);
+    unbind.join().unwrap();
+    fs::write(driver.join("bind"), address.to_string()).unwrap();
+    let device = VfioDevice::open(address, &VfioOptions::default()).unwrap();
+    assert!(!device.is_gone());
+}
+
+#[test]
+fn virtual_functions_take_the_token_of_their_physical_function() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let sysfs = Sysfs::default();
+    let has_functions =
+        |f: &Function| f.is_on_vfio() && ConfigSpace::look(f).sr_iov().is_some_and(|s| s.total > 1);
+    let Some(physical) = sysfs.functions().into_iter().find(has_functions) else {
+        println!("skipped: no device with virtual functions is bound to vfio-pci on this machine");
+        return;
+    };
+    let with_token = VfioOptions {
+        no_iommu: false,
+        vf_token: Some("00112233-4455-6677-8899-aabbccddeeff".parse().unwrap()),
+    };
+    let device = VfioDevice::open(physical.address, &with_token).unwrap();
+    device.set_virtual_functions(1).unwrap();
+    device.set_virtual_functions(2).unwrap();
+    assert_eq!(ConfigSpace::of(&device).unwrap().sr_iov().unwrap().total, 8);
+    let functions = physical.virtual_functions();
+    assert_eq!(functions.len(), 2);
+    for &address in &functions {
+        // VFIO keeps what is made of a device that it has.
+        wait("a driver", || {
+            sysfs.function(address).is_some_and(|f| f.is_on_vfio())
+        });
+        let without = VfioDevice::open(address, &VfioOptions::default())
+            .err()
+            .unwrap();
+        assert!(without.to_string().contains("vf_token="), "{without}");
+        let function = VfioDevice::open(address, &with_token).unwrap();
+        assert_eq!(function.ids(), function.function().ids);
+        assert_ne!(function.ids(), device.ids());
+        function.bar(0, 0x4000).unwrap();
+    }
+    let too_many = device.set_virtual_functions(1000).unwrap_err().to_string();
+    assert!(too_many.contains("sriov_totalvfs"), "{too_many}");
+    device.set_virtual_functions(0).unwrap();
+    assert!(physical.virtual_functions().is_empty());
 }

@@ -1,0 +1,162 @@
+//! The windows of a function, as sysfs shows them.
+
+use std::fs::File;
+
+use super::Function;
+use super::sysfs::text;
+use crate::bus::BusError;
+use crate::bus::mapped::MappedBar;
+
+/// A window of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bar {
+    /// Its number; a window of 64-bit addresses takes the next number too.
+    pub index: u8,
+    /// Where it lies on the bus.
+    pub start: u64,
+    /// Bytes in it.
+    pub len: u64,
+    /// What kind of window it is.
+    pub kind: BarKind,
+}
+
+/// Kinds of windows (PCI 3.0 section 6.2.5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BarKind {
+    /// Ports, which are reached by instructions of their own: not for a program.
+    Ports,
+    /// Memory.
+    Memory {
+        /// Its address has 64 bits.
+        wide: bool,
+        /// Reading changes nothing, and writes may be merged.
+        prefetchable: bool,
+    },
+}
+
+/// The kernel's words for windows (linux/ioport.h).
+const PORTS: u64 = 0x100;
+const MEMORY: u64 = 0x200;
+const PREFETCHABLE: u64 = 0x2000;
+const WIDE: u64 = 0x0010_0000;
+
+impl Function {
+    /// The windows that it has.
+    #[must_use]
+    pub fn bars(&self) -> Vec<Bar> {
+        let table = text(&self.folder().join("resource")).unwrap_or_default();
+        // The ROM and the windows of a bridge come behind these.
+        let lines = table.lines().take(6);
+        (0..)
+            .zip(lines)
+            .filter_map(|(index, line)| bar(index, line))
+            .collect()
+    }
+
+    /// Maps a window of memory to be looked at, whoever drives the device: writes are not done.
+    /// Needs root. The registers read all ones while the device's memory is switched off, and
+    /// reading a register can change it.
+    ///
+    /// # Errors
+    /// There is no such window of memory, or the kernel does not map it.
+    pub fn look_at_bar(&self, index: u8) -> Result<MappedBar, BusError> {
+        let device = self.address.to_string();
+        let is_it = |bar: &&Bar| bar.index == index && bar.kind != BarKind::Ports;
+        let Some(bar) = self.bars().iter().find(is_it).copied() else {
+            return Err(BusError::NoBar { device, index });
+        };
+        let path = self.folder().join(format!("resource{index}"));
+        let len = usize::try_from(bar.len).unwrap_or(usize::MAX);
+        let mapped = File::open(&path).and_then(|file| {
+            // SAFETY: the kernel maps no more of this file than the device's registers, which it
+            // has said are `len` bytes, and they are mapped to be read.
+            unsafe { MappedBar::map_to_read(&file, 0, len) }
+        });
+        mapped.map_err(|error| BusError::System {
+            device,
+            what: format!("{} cannot be mapped", path.display()),
+            hint: "it takes root, and a kernel that is not locked down".into(),
+            error,
+        })
+    }
+}
+
+/// A line of the table: first and last address, and kind.
+fn bar(index: u8, line: &str) -> Option<Bar> {
+    let mut numbers = line.split_whitespace().map(|word| {
+        let digits = word.strip_prefix("0x")?;
+        u64::from_str_radix(digits, 16).ok()
+    });
+    let (start, last, flags) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    let kind = match flags {
+        flags if flags & PORTS != 0 => BarKind::Ports,
+        flags if flags & MEMORY != 0 => BarKind::Memory {
+            wide: flags & WIDE != 0,
+            prefetchable: flags & PREFETCHABLE != 0,
+        },
+        _ => return None,
+    };
+    let len = last.checked_sub(start)?.checked_add(1)?;
+    Some(Bar {
+        index,
+        start,
+        len,
+        kind,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::fs;
+
+    use super::*;
+    use crate::bus::Bus as _;
+    use crate::bus::pci::Sysfs;
+
+    const TABLE: &str = "\
+0x00000000febc0000 0x00000000febdffff 0x0000000000040200
+0x000000000000c000 0x000000000000c01f 0x0000000000040101
+0x0000000000000000 0x0000000000000000 0x0000000000000000
+0x0000008000000000 0x0000008000000fff 0x000000000014220c
+junk
+0x0000000000000005 0x0000000000000000 0x0000000000040200
+0x00000000feb80000 0x00000000febbffff 0x0000000000046200
+";
+
+    #[test]
+    fn windows_are_told_and_looked_at() {
+        let tree = tempfile::tempdir().unwrap();
+        let folder = tree.path().join("bus/pci/devices/0000:03:00.0");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("resource"), TABLE).unwrap();
+        let sysfs = Sysfs::at(tree.path());
+        let function = sysfs.function("03:00.0".parse().unwrap()).unwrap();
+        let memory = |wide, prefetchable| BarKind::Memory { wide, prefetchable };
+        let found: Vec<_> = function
+            .bars()
+            .iter()
+            .map(|b| (b.index, b.len, b.kind))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (0, 0x2_0000, memory(false, false)),
+                (1, 32, BarKind::Ports),
+                (3, 4096, memory(true, true)),
+            ]
+        );
+        assert_eq!(function.bars()[2].start, 1 << 39);
+
+        let error = |index| function.look_at_bar(index).err().unwrap().to_string();
+        assert_eq!(error(1), "0000:03:00.0 has no memory BAR 1");
+        assert!(error(3).contains("resource3 cannot be mapped: No such file"));
+        let file = folder.join("resource3");
+        fs::write(&file, [7; 4096]).unwrap();
+        let window = function.look_at_bar(3).unwrap();
+        assert_eq!((window.len(), window.read32(4092)), (4096, 0x0707_0707));
+        window.write32(0, 0);
+        assert_eq!(window.read32(0), 0x0707_0707);
+        assert_eq!(fs::read(&file).unwrap(), [7; 4096]);
+    }
+}
