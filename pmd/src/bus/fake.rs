@@ -10,7 +10,9 @@ use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{Iova, IovaMap, MemoryRegion};
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::{Bus, BusError, Device, DmaMapping, DmaMemory, Ids, Interrupts, is_register};
+use super::{
+    BUS_MASTER, Bus, BusError, COMMAND, Device, DmaMapping, DmaMemory, Ids, Interrupts, is_register,
+};
 use crate::clock::Clock;
 
 /// What a device does when its registers are touched and when time passes.
@@ -130,10 +132,6 @@ impl World {
         found.map(std::ptr::NonNull::as_ptr)
     }
 }
-
-/// Command register, and its bit that lets a device reach memory (PCI 3.0 section 6.2.2).
-const COMMAND: u16 = 0x04;
-const BUS_MASTER: u32 = 1 << 2;
 
 struct Inner<M> {
     model: M,

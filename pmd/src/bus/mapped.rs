@@ -18,6 +18,8 @@ struct Window {
     start: NonNull<u8>,
     len: usize,
     is_writable: bool,
+    /// Kept until it is unmapped.
+    _owner: Box<dyn Send + Sync>,
 }
 
 // SAFETY: the mapping belongs to no thread, and stays where it is until it is dropped.
@@ -27,7 +29,8 @@ unsafe impl Send for Window {}
 unsafe impl Sync for Window {}
 
 impl MappedBar {
-    /// Maps `len` bytes at `offset` of a file that stands for a device's registers.
+    /// Maps `len` bytes at `offset` of a file that stands for a device's registers, and keeps
+    /// `owner` as long.
     ///
     /// # Errors
     /// The kernel does not map it.
@@ -35,12 +38,18 @@ impl MappedBar {
     /// # Safety
     /// The file shows a device's registers there and not memory that anything else of this process
     /// relies on; it has `len` bytes from there.
-    pub(super) unsafe fn map(file: impl AsFd, offset: u64, len: usize) -> io::Result<Self> {
+    pub(super) unsafe fn map(
+        file: impl AsFd,
+        offset: u64,
+        len: usize,
+        owner: impl Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: as the caller promises.
-        unsafe { Self::map_as(file, offset, len, ProtFlags::READ | ProtFlags::WRITE) }
+        unsafe { Self::map_as(file, offset, len, protection, Box::new(owner)) }
     }
 
-    /// As [`map`](Self::map), for a window whose writes are not done.
+    /// As [`map`](Self::map), for a window that nobody owns and whose writes are not done.
     ///
     /// # Errors
     /// The kernel does not map it.
@@ -49,7 +58,7 @@ impl MappedBar {
     /// As for `map`.
     pub(super) unsafe fn map_to_read(file: impl AsFd, offset: u64, len: usize) -> io::Result<Self> {
         // SAFETY: as the caller promises.
-        unsafe { Self::map_as(file, offset, len, ProtFlags::READ) }
+        unsafe { Self::map_as(file, offset, len, ProtFlags::READ, Box::new(())) }
     }
 
     /// # Safety
@@ -59,6 +68,7 @@ impl MappedBar {
         offset: u64,
         len: usize,
         protection: ProtFlags,
+        owner: Box<dyn Send + Sync>,
     ) -> io::Result<Self> {
         // SAFETY: a new mapping where the kernel likes touches nothing that exists.
         let start = unsafe {
@@ -77,6 +87,7 @@ impl MappedBar {
             start,
             len,
             is_writable,
+            _owner: owner,
         })))
     }
 
@@ -175,7 +186,7 @@ mod tests {
         file.set_len(8192).unwrap();
         file.write_all_at(&[1, 2, 3, 4, 5, 6, 7, 8], 4096).unwrap();
         // SAFETY: the file is this test's, and has 100 bytes from there.
-        let bar = unsafe { MappedBar::map(&file, 4096, 100) }.unwrap();
+        let bar = unsafe { MappedBar::map(&file, 4096, 100, ()) }.unwrap();
         assert_eq!(bar.len(), 100);
         assert_eq!(
             (bar.read8(1), bar.read16(2), bar.read32(4)),

@@ -51,6 +51,10 @@ pub trait Bus: Clone + Send + Sync + 'static {
     fn write32(&self, at: usize, value: u32);
 }
 
+/// Command register, and its bit that lets a device reach memory (PCI 3.0 section 6.2.2).
+const COMMAND: u16 = 0x04;
+const BUS_MASTER: u32 = 1 << 2;
+
 /// Whether a window of `len` bytes has a register of `width` bytes at `at`.
 #[inline]
 fn is_register(len: usize, at: usize, width: usize) -> bool {
@@ -104,9 +108,6 @@ pub trait Device: DmaMemory + 'static {
     /// # Errors
     /// As for [`config`](Self::config).
     fn set_bus_master(&self, on: bool) -> Result<(), BusError> {
-        /// Command register, and its bit.
-        const COMMAND: u16 = 0x04;
-        const BUS_MASTER: u32 = 1 << 2;
         // The status register in the upper half is cleared where ones are written.
         let command = self.config(COMMAND)? & 0xffff;
         let bit = if on { BUS_MASTER } else { 0 };

@@ -27,7 +27,7 @@ impl Limits {
         loop {
             abi::IOMMU_GET_INFO.call(file, &mut words[..])?;
             // It has said how many bytes there are to be told.
-            let needed = (words[0] as usize).div_ceil(4);
+            let needed = words.first().map_or(0, |&size| size as usize).div_ceil(4);
             if needed <= words.len() {
                 return Ok(Self::from_words(&words));
             }

@@ -29,7 +29,7 @@ use self::space::{Member, Space, Translation};
 pub use self::token::VfToken;
 use super::mapped::MappedBar;
 use super::pci::{Address, Function, Sysfs};
-use super::{BusError, Device, DmaMapping, DmaMemory, Ids, Interrupts};
+use super::{BUS_MASTER, BusError, COMMAND, Device, DmaMapping, DmaMemory, Ids, Interrupts};
 use crate::clock::TscClock;
 
 /// How a device is to be opened.
@@ -89,38 +89,11 @@ impl VfioDevice {
         let name = address.to_string();
         let (function, way) = find::find(sysfs, dev, address, options.no_iommu)?;
         let claim = Claim::take(address)?;
-        let (file, member, space) = match way {
-            Way::Own(path) => {
-                let space = Space::shared(Translation::Iommufd, dev, &name)?;
-                let file = space::open(&path, &name)?;
-                space
-                    .bind(file.as_fd(), options.vf_token.map(|token| token.0))
-                    .map_err(|error| error::device_of_group(&name, error))?;
-                (file, None, space)
-            }
-            Way::Group { path, no_iommu } => {
-                let translation = if no_iommu {
-                    tracing::warn!("{name}: no IOMMU: it can write anywhere in memory");
-                    Translation::Nobody
-                } else {
-                    Translation::Container
-                };
-                let space = Space::shared(translation, dev, &name)?;
-                let not_viable = || error::not_viable(sysfs, &function);
-                let member = space.join(&path, &name, not_viable)?;
-                // The kernel's drivers/vfio/pci/vfio_pci_core.c, vfio_pci_core_match.
-                let with_token = match &options.vf_token {
-                    None => name.clone(),
-                    Some(token) => format!("{name} vf_token={token}"),
-                };
-                // There is no zero byte in what these two print.
-                let with_token = CString::new(with_token).unwrap_or_default();
-                let file = member
-                    .device(&with_token)
-                    .map_err(|error| error::device_of_group(&name, error))?;
-                (file, Some(member), space)
-            }
-        };
+        let Handle {
+            file,
+            member,
+            space,
+        } = Handle::open(sysfs, dev, &function, way, options)?;
         let refused = |error| error::system(&name, "it does not tell what it is", "", error);
         let mut info = vfio_device_info::default();
         abi::DEVICE_GET_INFO
@@ -153,6 +126,65 @@ impl VfioDevice {
     }
 }
 
+/// What it takes to have a device: its file, and its place in an address space.
+struct Handle {
+    file: OwnedFd,
+    member: Option<Member>,
+    space: Arc<Space>,
+}
+
+impl Handle {
+    fn open(
+        sysfs: &Sysfs,
+        dev: &Path,
+        function: &Function,
+        way: Way,
+        options: &VfioOptions,
+    ) -> Result<Self, BusError> {
+        let name = function.address.to_string();
+        match way {
+            Way::Own(path) => {
+                let space = Space::shared(Translation::Iommufd, dev, &name)?;
+                let file = space::open(&path, &name)?;
+                space
+                    .bind(file.as_fd(), options.vf_token.map(|token| token.0))
+                    .map_err(|error| error::device_of_group(&name, error))?;
+                Ok(Self {
+                    file,
+                    member: None,
+                    space,
+                })
+            }
+            Way::Group { path, no_iommu } => {
+                let translation = if no_iommu {
+                    tracing::warn!("{name}: no IOMMU: it can write anywhere in memory");
+                    Translation::Nobody
+                } else {
+                    Translation::Container
+                };
+                let space = Space::shared(translation, dev, &name)?;
+                let not_viable = || error::not_viable(sysfs, function);
+                let member = space.join(&path, &name, not_viable)?;
+                // The kernel's drivers/vfio/pci/vfio_pci_core.c, vfio_pci_core_match.
+                let with_token = match &options.vf_token {
+                    None => name.clone(),
+                    Some(token) => format!("{name} vf_token={token}"),
+                };
+                // There is no zero byte in what these two print.
+                let with_token = CString::new(with_token).unwrap_or_default();
+                let file = member
+                    .device(&with_token)
+                    .map_err(|error| error::device_of_group(&name, error))?;
+                Ok(Self {
+                    file,
+                    member: Some(member),
+                    space,
+                })
+            }
+        }
+    }
+}
+
 fn region(file: &OwnedFd, index: u32) -> std::io::Result<Region> {
     let mut info = vfio_region_info {
         index,
@@ -166,11 +198,9 @@ fn region(file: &OwnedFd, index: u32) -> std::io::Result<Region> {
     })
 }
 
-/// Command and status registers, and what is kept of them (PCI 3.0 section 6.2.2).
-const COMMAND: u16 = 0x04;
-/// Decodes its memory windows. Without it, an access to a mapped register would end the process.
+/// Of the command register: it decodes its windows. Without that, an access to a mapped register
+/// would end the process.
 const MEMORY: u32 = 1 << 1;
-const BUS_MASTER: u32 = 1 << 2;
 
 impl Inner {
     fn config(&self, at: u16) -> Result<u32, BusError> {
@@ -308,7 +338,7 @@ impl Device for VfioDevice {
         }
         // SAFETY: the kernel has said that the device's file shows `len` bytes of a BAR there, which
         // is nobody's memory.
-        unsafe { MappedBar::map(&self.0.file, region.offset, len) }.map_err(refused)
+        unsafe { MappedBar::map(&self.0.file, region.offset, len, self.0.clone()) }.map_err(refused)
     }
 
     fn config(&self, at: u16) -> Result<u32, BusError> {

@@ -231,14 +231,14 @@ impl Space {
     pub(super) fn unmap(&self, region: &MemoryRegion) {
         let (start, len) = place(region);
         let mut state = self.lock();
-        let Some(at) = state.mapped.iter().position(|m| m.start == start) else {
+        let Some(mapped) = state.mapped.iter_mut().find(|m| m.start == start) else {
             return; // No IOMMU: there was nothing to map.
         };
-        state.mapped[at].users -= 1;
-        if state.mapped[at].users > 0 {
+        mapped.users -= 1;
+        if mapped.users > 0 {
             return;
         }
-        state.mapped.swap_remove(at);
+        state.mapped.retain(|m| m.start != start);
         let result = match self.translation {
             Translation::Iommufd => {
                 let mut argument = iommu_ioas_unmap {
@@ -285,14 +285,11 @@ impl Member {
 impl Drop for Member {
     fn drop(&mut self) {
         let mut state = self.space.lock();
-        if let Some(at) = state
-            .groups
-            .iter()
-            .position(|group| group.path == self.path)
-        {
-            state.groups[at].devices -= 1;
-            if state.groups[at].devices == 0 {
-                state.groups.swap_remove(at);
+        let groups = &mut state.groups;
+        if let Some(group) = groups.iter_mut().find(|group| group.path == self.path) {
+            group.devices -= 1;
+            if group.devices == 0 {
+                groups.retain(|group| group.path != self.path);
             }
         }
     }

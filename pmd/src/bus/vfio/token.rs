@@ -26,8 +26,9 @@ impl FromStr for VfToken {
         let digits: Option<Vec<u8>> = digits.map(digit).collect();
         let digits = digits.ok_or(BadToken)?;
         let mut token = [0; 16];
-        for (byte, pair) in token.iter_mut().zip(digits.chunks_exact(2)) {
-            *byte = pair[0] << 4 | pair[1];
+        let (pairs, _) = digits.as_chunks();
+        for (byte, [high, low]) in token.iter_mut().zip(pairs) {
+            *byte = high << 4 | low;
         }
         Ok(Self(token))
     }
