@@ -9,7 +9,7 @@ use crate::bus::pci::{Address, Sysfs};
 use crate::bus::vfio::{VfioDevice, VfioOptions};
 use crate::bus::{BusError, Device, Ids};
 use crate::driver::filter::{MULTICAST, PROMISC};
-use crate::driver::{Description, Driver, SpecOption, Target};
+use crate::driver::{Description, Driver, Feature, SpecOption, Support, Target};
 use crate::port::PortError;
 use crate::spec::{PortSpec, SpecError};
 
@@ -54,6 +54,40 @@ pub(crate) const DESCRIPTION: Description = Description {
         VFS,
         VF_MACS,
         VF_VLANS,
+    ],
+    features: &[
+        (Feature::Receive, Support::Yes),
+        (Feature::Send, Support::Yes),
+        (
+            Feature::MultiQueue,
+            Support::Partly(
+                "82574L: 2 each way; 82576: 8, fewer with virtual functions; a virtual function: 1; \
+                 virtio-net: as many as it has",
+            ),
+        ),
+        (
+            Feature::Steering,
+            Support::Partly("by the device: addresses, and ports where it looks at them"),
+        ),
+        (Feature::Link, Support::Yes),
+        (Feature::Speed, Support::Partly("Intel's")),
+        (Feature::Mtu, Support::Yes),
+        (Feature::Jumbo, Support::Yes),
+        (
+            Feature::Promiscuous,
+            Support::Partly("not a virtual function of an 82576"),
+        ),
+        (Feature::Multicast, Support::Yes),
+        (Feature::Statistics, Support::Yes),
+        (Feature::ZeroCopyRx, Support::Yes),
+        (Feature::ZeroCopyTx, Support::Yes),
+        (
+            Feature::Needs,
+            Support::Partly(
+                "the device bound to vfio-pci (`scripts/bind`), its group's file, and memory that \
+                 may be locked",
+            ),
+        ),
     ],
     check,
     ..Description::new("pci", "a NIC of this machine, by VFIO")
