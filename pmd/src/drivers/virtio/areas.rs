@@ -13,6 +13,12 @@ pub(crate) const MAX_SIZE: u16 = 1 << 15;
 /// Areas that different sides write begin cache lines of their own.
 const LINE: usize = 64;
 
+/// How far behind the start of its line the device's area begins: flags and index of a used ring
+/// take as much, so that its entries of 8 bytes are aligned to that. None lies across two lines,
+/// nor across two pages: of such a one QEMU 10.0 writes the second half, behind an IOMMU, to another
+/// page of its guest.
+const HEAD: usize = 4;
+
 /// One thing for each area of a queue: its size, address, or place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Areas<A> {
@@ -212,7 +218,7 @@ impl QueueMemory {
             let offsets = Areas {
                 descriptors: place(shapes.descriptors.len),
                 driver: place(shapes.driver.len),
-                device: place(shapes.device.len),
+                device: place(HEAD + shapes.device.len) + HEAD,
             };
             places.push((size, shapes, offsets, place(header::LEN)));
         }
@@ -223,8 +229,8 @@ impl QueueMemory {
         let queue = |(size, shapes, offsets, header): (_, Areas<Shape>, Areas<usize>, _)| {
             let at = offsets.try_zip(shapes, |offset, shape| region.ptr_at(offset, shape.len))?;
             // SAFETY: `ptr_at` has checked the lengths; the region is page aligned and all offsets
-            // are multiples of a cache line; it is zeroed, holds these queues alone, and gives out
-            // pointers only.
+            // are multiples of a cache line, or `HEAD` more, which is all that the device's area
+            // needs; it is zeroed, holds these queues alone, and gives out pointers only.
             let ring = unsafe { RingMemory::new(at, size, packed, region.clone()) };
             Ok(Self {
                 header: region.ptr_at(header, header::LEN)?,

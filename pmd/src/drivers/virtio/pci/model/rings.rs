@@ -98,18 +98,21 @@ impl Queue {
         }
     }
 
-    /// Whether there can be such a queue.
+    /// Whether there can be such a queue. More than the standard asks: entries of a used ring that
+    /// lie across two pages are what QEMU writes half of to another page of the guest.
     pub(super) fn check(&self, packed: bool) -> Result<(), &'static str> {
         if self.size == 0 || !(packed || self.size.is_power_of_two()) {
             return Err("no such size");
         }
         let aligns = if packed { [16, 4, 4] } else { [16, 2, 4] };
         let mut both = self.areas.iter().zip(aligns);
-        if both.all(|(&area, align)| area != 0 && area.is_multiple_of(align)) {
-            Ok(())
-        } else {
-            Err("its areas are not where they can be")
+        if !both.all(|(&area, align)| area != 0 && area.is_multiple_of(align)) {
+            return Err("its areas are not where they can be");
         }
+        if !packed && !(self.areas[2] + 4).is_multiple_of(8) {
+            return Err("an entry of its used ring can lie across two pages");
+        }
+        Ok(())
     }
 
     /// The next chain, if there is one.
