@@ -33,27 +33,37 @@ impl Owner {
     }
 }
 
-const NIC: &[&[Test]] = &[suite::FRAMES, suite::LINK, suite::LIFE];
-
-pub(crate) const MACHINES: &[Machine] = &[
-    Machine {
-        name: "af_packet",
-        owner: Owner::Kernel,
-        queues: 1,
-        suites: &[suite::FRAMES, suite::LINK],
-    },
-    nics("e1000e", 2),
-    nics("virtio", 1),
-    nics("virtio-packed", 1),
-    nics("igb", 2),
+/// What every driver of a NIC must do.
+const NIC: &[&[Test]] = &[
+    suite::FRAMES,
+    suite::FILTERS,
+    suite::LINK,
+    suite::TRIGGER,
+    suite::KERNEL,
+    suite::LIFE,
 ];
 
-const fn nics(name: &'static str, queues: u16) -> Machine {
+pub(crate) const MACHINES: &[Machine] = &[
+    machine("e1000e", Owner::Program, 2, NIC),
+    machine("virtio", Owner::Program, 1, NIC),
+    machine("virtio-packed", Owner::Program, 1, NIC),
+    machine("igb", Owner::Program, 2, NIC),
+    machine("af_packet", Owner::Kernel, 1, NIC),
+    machine("refusals", Owner::Program, 1, &[suite::REFUSALS]),
+    machine("no-iommu", Owner::Kernel, 1, &[suite::NO_IOMMU]),
+];
+
+const fn machine(
+    name: &'static str,
+    owner: Owner,
+    queues: u16,
+    suites: &'static [&'static [Test]],
+) -> Machine {
     Machine {
         name,
-        owner: Owner::Program,
+        owner,
         queues,
-        suites: NIC,
+        suites,
     }
 }
 

@@ -9,6 +9,7 @@ mod nic;
 mod rig;
 mod runner;
 mod suite;
+mod wire;
 
 use std::process::ExitCode;
 
@@ -19,6 +20,7 @@ use pollux_program::{exit, log_to_stderr};
 
 use crate::bench::Bench;
 use crate::machine::{MACHINES, Machine};
+use crate::nic::Nic;
 
 /// Tests of ports inside a virtual machine; for scripts/qemu-test.
 #[derive(Parser)]
@@ -37,6 +39,8 @@ enum Command {
         /// Those of these names; none: all
         tests: Vec<String>,
     },
+    /// Send the frames of a NIC back as they come, until standard input ends; say when it begins
+    Reflect { machine: String, address: String },
     /// Run one test here
     Test { machine: String, test: String },
 }
@@ -62,6 +66,10 @@ fn run(command: Command) -> anyhow::Result<()> {
             machine: name,
             tests,
         } => runner::run(machine(&name)?, &tests),
+        Command::Reflect {
+            machine: name,
+            address,
+        } => suite::reflect(machine(&name)?, &Nic { address }),
         Command::Test {
             machine: name,
             test,

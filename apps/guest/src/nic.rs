@@ -48,6 +48,13 @@ impl Nic {
         Some(driver.file_name()?.to_string_lossy().into_owned())
     }
 
+    /// Number of its IOMMU group.
+    pub(crate) fn group(&self) -> Result<String> {
+        let link = fs::read_link(self.folder().join("iommu_group"))?;
+        let name = link.file_name().context("its IOMMU group has no name")?;
+        Ok(name.to_string_lossy().into_owned())
+    }
+
     /// Its interface, while a driver of the kernel has it.
     pub(crate) fn interface(&self) -> Result<String> {
         let inner = |folder: &Path| {
@@ -78,6 +85,10 @@ impl Nic {
         let wanted = owner == Owner::Program;
         if (self.driver().as_deref() == Some("vfio-pci")) == wanted {
             return Ok(());
+        }
+        if wanted && let Ok(name) = self.interface() {
+            // With an address it would be refused, as it carries the network.
+            run(&["ip", "address", "flush", "dev", &name])?;
         }
         let mut words = vec!["sh", "/bin/bind"];
         words.extend((!wanted).then_some("--unbind"));

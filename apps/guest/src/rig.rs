@@ -7,13 +7,15 @@ use anyhow::{Context as _, Result, ensure};
 use pollux_interop::exchange::{Exchange, Job};
 use pollux_interop::frames::{Frames, Kind, Returned};
 use pollux_pmd::lcore::StopFlag;
+use pollux_pmd::ledger::SentView;
 use pollux_pmd::mempool::{Mempool, PoolConfig};
 use pollux_pmd::net::{MacAddr, UdpEndpoint};
 use pollux_pmd::port::{Configured, Started};
-use pollux_pmd::{Ledger, Port, PortConfig, Registry, RxQueue, StartedPort, TxQueue};
+use pollux_pmd::{Ledger, Port, PortConfig, Registry, RxQueue, StartedPort, Tally, TxQueue};
 
 use crate::bench::Bench;
-use crate::nic::{PATIENCE, wait_until};
+use crate::machine::Owner;
+use crate::nic::{Nic, PATIENCE, wait_until};
 
 /// One end: a started port.
 pub(crate) struct End {
@@ -29,6 +31,16 @@ pub(crate) enum Way {
     BtoA,
 }
 
+impl Way {
+    /// Who sends, and who receives.
+    pub(crate) fn of<T>(self, a: T, b: T) -> (T, T) {
+        match self {
+            Self::AtoB => (a, b),
+            Self::BtoA => (b, a),
+        }
+    }
+}
+
 pub(crate) const BOTH_WAYS: [Way; 2] = [Way::AtoB, Way::BtoA];
 
 /// How the ports are set up.
@@ -38,6 +50,8 @@ pub(crate) struct Setup {
     pub(crate) ring: usize,
     /// Buffers of the pool that both ports share.
     pub(crate) buffers: usize,
+    /// More options of both specs, with a comma in front.
+    pub(crate) options: &'static str,
 }
 
 impl Default for Setup {
@@ -46,6 +60,7 @@ impl Default for Setup {
             queues: 1,
             ring: 512,
             buffers: 4096,
+            options: "",
         }
     }
 }
@@ -57,26 +72,16 @@ pub(crate) struct Rig {
     pub(crate) ledger: Ledger,
 }
 
-/// The station and socket of an end; the devices have these addresses.
-pub(crate) fn endpoint(end: u8) -> UdpEndpoint {
-    UdpEndpoint {
-        mac: MacAddr([2, 0, 0, 0, 0, end]),
-        socket: SocketAddrV4::new(Ipv4Addr::new(10, 77, 0, end), 9000),
-    }
-}
+/// Addresses of the two ends.
+pub(crate) const IP_A: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
+pub(crate) const IP_B: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 
-/// Opens and starts a port; waits until its link is up.
-pub(crate) fn start(spec: &str, pool: &Mempool, setup: Setup) -> Result<End> {
-    let config = PortConfig {
-        rx_queues: setup.queues,
-        tx_queues: setup.queues,
-        ring: setup.ring,
-        ..PortConfig::new(pool.clone())
-    };
-    let StartedPort { port, rx, tx } =
-        Registry::builtin().open(spec)?.configure(config)?.start()?;
-    wait_until("the link is up", || port.link().up).context(spec.to_owned())?;
-    Ok(End { port, rx, tx })
+/// A station with a UDP port at these addresses.
+pub(crate) fn endpoint(mac: MacAddr, address: Ipv4Addr) -> UdpEndpoint {
+    UdpEndpoint {
+        mac,
+        socket: SocketAddrV4::new(address, 9000),
+    }
 }
 
 pub(crate) fn pool(buffers: usize) -> Result<Mempool> {
@@ -86,86 +91,79 @@ pub(crate) fn pool(buffers: usize) -> Result<Mempool> {
     })?)
 }
 
-/// What a device has counted, without zeros.
-fn counted(port: &Port<Started>) -> String {
-    let statistics = port.statistics();
-    let counters = statistics.iter().filter(|(_, count)| *count > 0);
-    let words: Vec<_> = counters
-        .map(|(name, count)| format!("{name} {count}"))
-        .collect();
-    words.join(", ")
-}
-
-impl Rig {
-    pub(crate) fn open(bench: &Bench, setup: Setup) -> Result<Self> {
-        let pool = pool(setup.buffers)?;
-        let owner = bench.machine.owner;
-        let a = start(&owner.spec(&bench.a)?, &pool, setup)?;
-        let b = start(&owner.spec(&bench.b)?, &pool, setup)?;
-        let mut ledger = Ledger::new();
-        for queue in a.rx.iter().chain(&b.rx) {
-            ledger.add("port", queue.tally());
-        }
-        Ok(Self { a, b, pool, ledger })
-    }
-
-    /// Stops port `a`, and starts it again.
-    pub(crate) fn restart_a(mut self) -> Result<Self> {
-        self.a = End::of(self.a.stop()?.start()?)?;
-        for queue in &self.a.rx {
-            self.ledger.add("port", queue.tally());
-        }
-        Ok(self)
-    }
-
-    /// Sends frames of these sizes (in bytes, with the frame check sequence) one way, by turns
-    /// through all queues; each must come, right in every byte.
-    pub(crate) fn exchange(&mut self, way: Way, count: u64, sizes: &[usize]) -> Result<()> {
-        let (from, to, ends) = match way {
-            Way::AtoB => (&mut self.a, &mut self.b, (endpoint(0x0a), endpoint(0x0b))),
-            Way::BtoA => (&mut self.b, &mut self.a, (endpoint(0x0b), endpoint(0x0a))),
-        };
-        let job = Job {
-            send: count,
-            receive: count,
-            window: 64,
-            patience: PATIENCE,
-            limit: None,
-            tolerate_loss: false,
-            pause: Duration::ZERO,
-        };
-        let mut frames = Frames::new(ends, Kind::Udp, 1, sizes, Returned::Same)?;
-        let exchange = Exchange::new(&self.pool, &mut to.rx, &mut from.tx, &mut self.ledger)?;
-        let outcome = exchange.run(&job, &mut frames, &StopFlag::new())?;
-        ensure!(
-            outcome.received == count && outcome.corrupt + outcome.duplicate + outcome.foreign == 0,
-            "{way:?}: {}; {}; devices: a {}, b {}",
-            serde_json::to_string(&outcome)?,
-            self.ledger.balance(),
-            counted(&self.a.port),
-            counted(&self.b.port)
-        );
-        Ok(())
-    }
-
-    /// Stops both ports. The ledger must balance, and the pool be full again.
-    pub(crate) fn finish(self) -> Result<()> {
-        for end in [self.a, self.b] {
-            drop(end.stop()?);
-        }
-        let balance = self.ledger.check()?;
-        println!("{balance}");
-        ensure!(
-            self.pool.available() == self.pool.buffers(),
-            "{} of {} buffers are in the pool after the stop",
-            self.pool.available(),
-            self.pool.buffers()
-        );
-        Ok(())
+/// So many frames, each of which comes back to its sender, or to the other end.
+pub(crate) fn job(count: u64) -> Job {
+    Job {
+        send: count,
+        receive: count,
+        window: 64,
+        patience: PATIENCE,
+        limit: None,
+        tolerate_loss: false,
+        pause: Duration::ZERO,
     }
 }
 
 impl End {
+    /// Opens and starts the port on a NIC, and waits until its link is up.
+    pub(crate) fn open(owner: Owner, nic: &Nic, pool: &Mempool, setup: Setup) -> Result<Self> {
+        let config = PortConfig {
+            rx_queues: setup.queues,
+            tx_queues: setup.queues,
+            ring: setup.ring,
+            ..PortConfig::new(pool.clone())
+        };
+        let spec = owner.spec(nic)? + setup.options;
+        let port = Registry::builtin().open(&spec)?.configure(config)?;
+        Self::start(port)
+    }
+
+    pub(crate) fn start(port: Port<Configured>) -> Result<Self> {
+        let StartedPort { port, rx, tx } = port.start()?;
+        wait_until("the link is up", || port.link().up).context(port.spec().to_owned())?;
+        Ok(Self { port, rx, tx })
+    }
+
+    /// Has the ledger count what this port receives, and whoever takes it from there.
+    pub(crate) fn count_into(&self, ledger: &mut Ledger) -> Tally {
+        for queue in &self.rx {
+            ledger.add("port", queue.tally());
+        }
+        let tally = Tally::new();
+        ledger.add("loop", tally.view());
+        tally
+    }
+
+    pub(crate) fn mac(&self) -> Result<MacAddr> {
+        let mac = self.port.capabilities().mac;
+        mac.with_context(|| format!("{} has no address", self.port.spec()))
+    }
+
+    /// Sends frames to a station that sends them back; each must come.
+    pub(crate) fn exchange_with_reflector(
+        &mut self,
+        station: MacAddr,
+        pool: &Mempool,
+        ledger: &mut Ledger,
+        count: u64,
+    ) -> Result<()> {
+        for queue in &self.rx {
+            ledger.add("port", queue.tally());
+        }
+        let ends = (endpoint(self.mac()?, IP_A), endpoint(station, IP_B));
+        let mut frames = Frames::new(ends, Kind::Udp, 1, &[64, 1518, 9018], Returned::Forwarded)?;
+        let exchange = Exchange::new(pool, &mut self.rx, &mut self.tx, ledger)?;
+        let outcome = exchange.run(&job(count), &mut frames, &StopFlag::new())?;
+        ensure!(
+            outcome.received == count && outcome.corrupt + outcome.duplicate + outcome.foreign == 0,
+            "{}; {}; the device: {}",
+            serde_json::to_string(&outcome)?,
+            ledger.balance(),
+            self.counted()
+        );
+        Ok(())
+    }
+
     /// Stops the port.
     pub(crate) fn stop(mut self) -> Result<Port<Configured>> {
         for queue in &mut self.rx {
@@ -175,9 +173,128 @@ impl End {
         Ok(port.stop(rx, tx)?)
     }
 
-    fn of(started: StartedPort) -> Result<Self> {
-        let StartedPort { port, rx, tx } = started;
-        wait_until("the link is up", || port.link().up).context(port.spec().to_owned())?;
-        Ok(Self { port, rx, tx })
+    /// Stops the port, which has lost nothing: what its device counted since the start must be
+    /// what its queues counted.
+    fn stop_and_compare(self) -> Result<()> {
+        let (spec, capabilities) = (self.port.spec().to_owned(), self.port.capabilities());
+        let statistics = self.port.statistics();
+        let received: Vec<_> = self.rx.iter().map(RxQueue::tally).collect();
+        let sent: Vec<_> = self.tx.iter().map(TxQueue::sent).collect();
+        // Frames count as sent when the device has said so, at the stop if not before.
+        drop(self.stop()?);
+        if capabilities.kernel_backed {
+            // An interface's counters go further back.
+            return Ok(());
+        }
+        let received: u64 = received.iter().map(|rx| rx.balance().from_wire).sum();
+        let sent: u64 = sent.iter().map(SentView::packets).sum();
+        for (name, theirs) in statistics {
+            let ours = match name.as_ref() {
+                "rx_packets" | "rx_good_packets" => received,
+                "tx_packets" | "tx_good_packets" => sent,
+                _ => continue,
+            };
+            ensure!(
+                ours == theirs,
+                "{spec}: the device's {name} is {theirs}, but its queues counted {ours}"
+            );
+        }
+        Ok(())
     }
+
+    /// What the device has counted, without zeros.
+    fn counted(&self) -> String {
+        let statistics = self.port.statistics();
+        let counters = statistics.iter().filter(|(_, count)| *count > 0);
+        let words: Vec<_> = counters
+            .map(|(name, count)| format!("{name} {count}"))
+            .collect();
+        words.join(", ")
+    }
+}
+
+impl Rig {
+    pub(crate) fn open(bench: &Bench, setup: Setup) -> Result<Self> {
+        let pool = pool(setup.buffers)?;
+        let owner = bench.machine.owner;
+        let mut rig = Self {
+            a: End::open(owner, &bench.a, &pool, setup)?,
+            b: End::open(owner, &bench.b, &pool, setup)?,
+            pool,
+            ledger: Ledger::new(),
+        };
+        for queue in rig.a.rx.iter().chain(&rig.b.rx) {
+            rig.ledger.add("port", queue.tally());
+        }
+        Ok(rig)
+    }
+
+    /// Stops port `a`, and starts it again.
+    pub(crate) fn restart_a(mut self) -> Result<Self> {
+        self.a = End::start(self.a.stop()?)?;
+        for queue in &self.a.rx {
+            self.ledger.add("port", queue.tally());
+        }
+        Ok(self)
+    }
+
+    /// Sends frames of these sizes (in bytes, with the frame check sequence) one way, by turns
+    /// through all queues; each must come, right in every byte.
+    pub(crate) fn exchange(&mut self, way: Way, count: u64, sizes: &[usize]) -> Result<()> {
+        self.exchange_from(IP_A, way, count, sizes)
+    }
+
+    /// The same, from an address.
+    pub(crate) fn exchange_from(
+        &mut self,
+        near: Ipv4Addr,
+        way: Way,
+        count: u64,
+        sizes: &[usize],
+    ) -> Result<()> {
+        let (from, to) = way.of(&mut self.a, &mut self.b);
+        let ends = (endpoint(from.mac()?, near), endpoint(to.mac()?, IP_B));
+        let mut frames = Frames::new(ends, Kind::Udp, 1, sizes, Returned::Same)?;
+        let exchange = Exchange::new(&self.pool, &mut to.rx, &mut from.tx, &mut self.ledger)?;
+        let outcome = exchange.run(&job(count), &mut frames, &StopFlag::new())?;
+        ensure!(
+            outcome.received == count && outcome.corrupt + outcome.duplicate + outcome.foreign == 0,
+            "{way:?}: {}; {}; devices: a {}, b {}",
+            serde_json::to_string(&outcome)?,
+            self.ledger.balance(),
+            self.a.counted(),
+            self.b.counted()
+        );
+        Ok(())
+    }
+
+    /// Stops both ports, between which no frame may have been lost. The devices must have counted
+    /// as we did, the ledger must balance, and the pool be full again.
+    pub(crate) fn finish(self) -> Result<()> {
+        let Self { a, b, pool, ledger } = self;
+        a.stop_and_compare()?;
+        b.stop_and_compare()?;
+        let dropped = ledger.balance().dropped_total();
+        ensure!(dropped == 0, "frames were lost: {}", ledger.balance());
+        check_books(&pool, &ledger)
+    }
+
+    /// Stops both ports. The ledger must balance, and the pool be full again.
+    pub(crate) fn close(self) -> Result<()> {
+        let Self { a, b, pool, ledger } = self;
+        drop((a.stop()?, b.stop()?));
+        check_books(&pool, &ledger)
+    }
+}
+
+/// At a stop.
+pub(crate) fn check_books(pool: &Mempool, ledger: &Ledger) -> Result<()> {
+    println!("{}", ledger.check()?);
+    ensure!(
+        pool.available() == pool.buffers(),
+        "{} of {} buffers are in the pool after the stop",
+        pool.available(),
+        pool.buffers()
+    );
+    Ok(())
 }

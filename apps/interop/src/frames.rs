@@ -253,6 +253,9 @@ fn is_echo_reply(frame: &[u8]) -> bool {
 }
 
 /// `MAC/IP:PORT`, one end of the traffic.
+///
+/// # Errors
+/// Text that is something else.
 pub fn endpoint(text: &str) -> Result<UdpEndpoint, String> {
     let expected =
         || format!("`{text}` is not MAC/IP:PORT, as in 02:00:00:00:00:0a/10.77.0.2:9000");

@@ -1,12 +1,24 @@
 //! Links that go, ports that stop, processes and devices that vanish.
 
-use anyhow::{Result, ensure};
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use pollux_pmd::lcore::StopFlag;
+use pollux_pmd::mempool::Burst;
+use pollux_pmd::{Ledger, Tally};
+use serde_json::json;
 
 use super::Test;
 use crate::bench::Bench;
 use crate::control::Control;
-use crate::nic::wait_until;
-use crate::rig::{BOTH_WAYS, Rig, Setup};
+use crate::machine::Machine;
+use crate::nic::{Nic, PATIENCE, wait_until};
+use crate::rig::{BOTH_WAYS, End, IP_A, IP_B, Rig, Setup, check_books, pool};
+use crate::wire::{Sender, reflect as send_back};
 
 pub(crate) const LINK: &[Test] = &[Test {
     name: "link",
@@ -14,11 +26,33 @@ pub(crate) const LINK: &[Test] = &[Test {
     run: link,
 }];
 
-pub(crate) const LIFE: &[Test] = &[Test {
-    name: "restart",
-    shows: "a port stops and starts 100 times, with traffic each time",
-    run: restart,
-}];
+pub(crate) const LIFE: &[Test] = &[
+    Test {
+        name: "restart",
+        shows: "a port stops and starts 100 times, with traffic each time",
+        run: restart,
+    },
+    Test {
+        name: "killed",
+        shows: "the device of a process that was killed in the middle of traffic can be used again",
+        run: killed,
+    },
+    Test {
+        name: "two-processes",
+        shows: "a process on each of the two devices, traffic both ways",
+        run: two_processes,
+    },
+    Test {
+        name: "reset",
+        shows: "a device that is reset under traffic costs frames but no buffer, and starts again",
+        run: reset,
+    },
+    Test {
+        name: "unplug",
+        shows: "a device that is unplugged under traffic is noticed; plugged in again, it works",
+        run: unplug,
+    },
+];
 
 fn link(bench: &Bench) -> Result<()> {
     let mut control = Control::open()?;
@@ -49,5 +83,197 @@ fn restart(bench: &Bench) -> Result<()> {
             rig.exchange(way, 50, &[64, 1518])?;
         }
     }
-    rig.finish()
+    rig.close()
+}
+
+/// Throws away what is still on its way, and has the ports carry frames.
+fn carries_frames(rig: &mut Rig) -> Result<()> {
+    for way in BOTH_WAYS {
+        rig.pass(way, &[])?;
+    }
+    for way in BOTH_WAYS {
+        rig.exchange(way, 1000, &[64, 1518])?;
+    }
+    Ok(())
+}
+
+fn killed(bench: &Bench) -> Result<()> {
+    const ENOUGH: u64 = 1000;
+    let owner = bench.machine.owner;
+    for _ in 0..3 {
+        let (pool, mut ledger) = (pool(1024)?, Ledger::new());
+        let mut b = End::open(owner, &bench.b, &pool, Setup::default())?;
+        let mut tally = b.count_into(&mut ledger);
+        let near = format!("02:00:00:00:00:0a/{IP_A}:9000");
+        let far = format!("{}/{IP_B}:9000", b.mac()?);
+        let mut child = Command::new("pollux-interop")
+            .args([
+                "send",
+                "--count",
+                "1000000000",
+                "--near",
+                &near,
+                "--far",
+                &far,
+            ])
+            .args(["--port", &owner.spec(&bench.a)?])
+            .spawn()?;
+        let mut cache = pool.cache(64)?;
+        let mut burst = Burst::<32>::new();
+        let mut received = 0;
+        let came = wait_until("the process sends", || {
+            let n = b.rx[0].rx(&mut cache, &mut burst) as u64;
+            cache.free_burst(&mut burst);
+            tally.count_delivered(n);
+            received += n;
+            received >= ENOUGH
+        });
+        child.kill()?;
+        child.wait()?;
+        came?;
+        drop((cache, b.stop()?));
+        check_books(&pool, &ledger)?;
+        let mut rig = Rig::open(bench, Setup::default())?;
+        carries_frames(&mut rig)?;
+        rig.close()?;
+    }
+    Ok(())
+}
+
+/// The other process of [`two_processes`].
+pub(crate) fn reflect(machine: &'static Machine, nic: &Nic) -> Result<()> {
+    let (pool, mut ledger) = (pool(4096)?, Ledger::new());
+    let queues = machine.queues;
+    let mut end = End::open(
+        machine.owner,
+        nic,
+        &pool,
+        Setup {
+            queues,
+            ..Setup::default()
+        },
+    )?;
+    println!("ready {}", end.mac()?);
+    let stop = StopFlag::new();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let _ = std::io::stdin().read_line(&mut String::new());
+            stop.stop();
+        });
+        send_back(&mut end, &pool, &mut ledger, &stop)
+    })?;
+    drop(end.stop()?);
+    check_books(&pool, &ledger)
+}
+
+fn two_processes(bench: &Bench) -> Result<()> {
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(["reflect", bench.machine.name, &bench.b.address])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut said = BufReader::new(child.stdout.take().context("no output")?);
+    let mut line = String::new();
+    said.read_line(&mut line)?;
+    let Some(station) = line.trim().strip_prefix("ready ") else {
+        bail!("the other process ended: {}", child.wait()?);
+    };
+    let setup = Setup {
+        queues: bench.machine.queues,
+        ..Setup::default()
+    };
+    let (pool, mut ledger) = (pool(setup.buffers)?, Ledger::new());
+    let mut a = End::open(bench.machine.owner, &bench.a, &pool, setup)?;
+    a.exchange_with_reflector(station.parse()?, &pool, &mut ledger, 10_000)?;
+    drop(a.stop()?);
+    // It ends when its input does.
+    drop(child.stdin.take());
+    let status = child.wait()?;
+    ensure!(status.success(), "the other process: {status}");
+    check_books(&pool, &ledger)
+}
+
+/// Traffic both ways while something happens to `a`, and for as long as it says.
+fn under_traffic(rig: &mut Rig, mut done: impl FnMut(&Rig) -> Result<bool>) -> Result<()> {
+    let mut tally = Tally::new();
+    rig.ledger.add("loop", tally.view());
+    let mut cache = rig.pool.cache(256)?;
+    let mut senders = [
+        Sender::new(rig.b.mac()?, rig.a.mac()?),
+        Sender::new(rig.a.mac()?, rig.b.mac()?),
+    ];
+    let mut burst = Burst::<32>::new();
+    while !done(rig)? {
+        for (end, sender) in [&mut rig.a, &mut rig.b].into_iter().zip(&mut senders) {
+            sender.send(&mut end.tx[0], &mut cache);
+            tally.count_delivered(end.rx[0].rx(&mut cache, &mut burst) as u64);
+            cache.free_burst(&mut burst);
+        }
+    }
+    Ok(())
+}
+
+fn received(end: &End) -> u64 {
+    end.rx[0].tally().balance().from_wire
+}
+
+fn reset(bench: &Bench) -> Result<()> {
+    let path = bench.a.folder().join("reset");
+    for _ in 0..3 {
+        let mut rig = Rig::open(bench, Setup::default())?;
+        let mut resetting = None;
+        let mut rounds = 0;
+        under_traffic(&mut rig, |rig| {
+            // In the middle of traffic, from another thread: it takes its time.
+            if resetting.is_none() && received(&rig.a).min(received(&rig.b)) > 1000 {
+                let path = path.clone();
+                resetting = Some(thread::spawn(move || fs::write(path, "1")));
+            }
+            let over = resetting
+                .as_ref()
+                .is_some_and(thread::JoinHandle::is_finished);
+            rounds += u32::from(over);
+            Ok(rounds > 10_000)
+        })?;
+        if let Some(Ok(ended)) = resetting.map(thread::JoinHandle::join) {
+            ended.with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        rig.close()?;
+        let mut rig = Rig::open(bench, Setup::default())?;
+        carries_frames(&mut rig)?;
+        rig.close()?;
+    }
+    Ok(())
+}
+
+fn unplug(bench: &Bench) -> Result<()> {
+    let mut control = Control::open()?;
+    for _ in 0..2 {
+        let mut rig = Rig::open(bench, Setup::default())?;
+        let began = Instant::now();
+        let mut asked = false;
+        under_traffic(&mut rig, |rig| {
+            if !asked && received(&rig.a).min(received(&rig.b)) > 1000 {
+                control.monitor("device_del", &json!({"id": "a"}))?;
+                asked = true;
+            }
+            ensure!(
+                began.elapsed() < PATIENCE,
+                "the port's link is still up after its device was asked for"
+            );
+            Ok(asked && !rig.a.port.link().up)
+        })?;
+        rig.close()?;
+        let folder = bench.a.folder();
+        wait_until("the device is gone", || !folder.exists())?;
+        control.monitor("device_add", &json!({"id": "a"}))?;
+        wait_until("the kernel has the device again", || {
+            bench.a.interface().is_ok()
+        })?;
+        let again = Bench::set_up(bench.machine)?;
+        let mut rig = Rig::open(&again, Setup::default())?;
+        carries_frames(&mut rig)?;
+        rig.close()?;
+    }
+    Ok(())
 }

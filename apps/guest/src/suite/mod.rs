@@ -1,14 +1,22 @@
 //! The tests.
 
+mod filters;
 mod frames;
+mod kernel;
 mod life;
+mod refusals;
+mod trigger;
 
 use anyhow::Result;
 
 use crate::bench::Bench;
 
+pub(crate) use self::filters::FILTERS;
 pub(crate) use self::frames::FRAMES;
-pub(crate) use self::life::{LIFE, LINK};
+pub(crate) use self::kernel::KERNEL;
+pub(crate) use self::life::{LIFE, LINK, reflect};
+pub(crate) use self::refusals::{NO_IOMMU, REFUSALS};
+pub(crate) use self::trigger::TRIGGER;
 
 pub(crate) struct Test {
     pub(crate) name: &'static str,

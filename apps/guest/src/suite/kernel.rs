@@ -1,0 +1,135 @@
+//! The machine's kernel at the other end, with its own driver and its sockets.
+
+use std::io::ErrorKind;
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use pollux_interop::exchange::{Exchange, Job};
+use pollux_interop::frames::{Frames, Kind, Returned};
+use pollux_pmd::Ledger;
+use pollux_pmd::lcore::StopFlag;
+use pollux_pmd::net::MacAddr;
+
+use super::Test;
+use crate::bench::Bench;
+use crate::machine::Owner;
+use crate::nic::run;
+use crate::rig::{End, IP_A, IP_B, Setup, check_books, endpoint, job, pool};
+use crate::wire::answer;
+
+pub(crate) const KERNEL: &[Test] = &[
+    Test {
+        name: "kernel-arp-ping",
+        shows: "the kernel finds the port by ARP, and its pings are answered",
+        run: ping,
+    },
+    Test {
+        name: "kernel-icmp",
+        shows: "the kernel answers the port's pings",
+        run: |bench| reply(bench, Kind::Ping),
+    },
+    Test {
+        name: "kernel-udp",
+        shows: "datagrams to a socket of the kernel come back",
+        run: |bench| reply(bench, Kind::Udp),
+    },
+];
+
+/// Gives `b` to the kernel, with an address. Its interface and its station.
+fn give_to_kernel(bench: &Bench) -> Result<(String, MacAddr)> {
+    bench.b.give_to(Owner::Kernel)?;
+    let name = bench.b.bring_up()?;
+    run(&["ip", "address", "flush", "dev", &name])?;
+    run(&["ip", "address", "add", &format!("{IP_B}/24"), "dev", &name])?;
+    let station = std::fs::read_to_string(format!("/sys/class/net/{name}/address"))?;
+    Ok((name, station.trim().parse()?))
+}
+
+fn ping(bench: &Bench) -> Result<()> {
+    give_to_kernel(bench)?;
+    let (pool, mut ledger) = (pool(2048)?, Ledger::new());
+    let mut a = End::open(bench.machine.owner, &bench.a, &pool, Setup::default())?;
+    let stop = StopFlag::new();
+    let pinged = thread::scope(|scope| {
+        let port = scope.spawn(|| answer(&mut a, IP_A, &pool, &mut ledger, &stop));
+        let pinged = ["56", "1472", "8000"].map(|size| {
+            let address = IP_A.to_string();
+            run(&["ping", "-c", "20", "-A", "-W", "10", "-s", size, &address])
+        });
+        stop.stop();
+        (pinged, port.join())
+    });
+    ensure!(matches!(pinged.1, Ok(Ok(()))), "the port: {:?}", pinged.1);
+    for said in pinged.0 {
+        let said = said?;
+        ensure!(said.contains(" 0% packet loss"), "{said}");
+    }
+    drop(a.stop()?);
+    check_books(&pool, &ledger)
+}
+
+/// Frames to the kernel, which answers each.
+fn reply(bench: &Bench, kind: Kind) -> Result<()> {
+    const COUNT: u64 = 2000;
+    /// No larger ones: the kernel would answer a ping of more than a page from a chain.
+    const SIZES: [usize; 4] = [64, 333, 1514, 9018];
+    let (interface, station) = give_to_kernel(bench)?;
+    let (pool, mut ledger) = (pool(2048)?, Ledger::new());
+    let mut a = End::open(bench.machine.owner, &bench.a, &pool, Setup::default())?;
+    run(&[
+        "arp",
+        "-i",
+        &interface,
+        "-s",
+        &IP_A.to_string(),
+        &a.mac()?.to_string(),
+    ])?;
+    for queue in &a.rx {
+        ledger.add("port", queue.tally());
+    }
+    let socket = UdpSocket::bind((IP_B, 9000)).context("a socket of the kernel")?;
+    socket.set_read_timeout(Some(Duration::from_millis(10)))?;
+    let (stop, echoed) = (StopFlag::new(), AtomicU64::new(0));
+    let ends = (endpoint(a.mac()?, IP_A), endpoint(station, IP_B));
+    // What the kernel would drop of more, for want of room in its sockets, nobody would count.
+    let job = Job {
+        window: 8,
+        ..job(COUNT)
+    };
+    let outcome = thread::scope(|scope| {
+        scope.spawn(|| echo(&socket, &stop, &echoed));
+        let mut frames = Frames::new(ends, kind, 1, &SIZES, Returned::Reply)?;
+        let exchange = Exchange::new(&pool, &mut a.rx, &mut a.tx, &mut ledger)?;
+        let outcome = exchange.run(&job, &mut frames, &StopFlag::new());
+        stop.stop();
+        outcome
+    })?;
+    ensure!(
+        outcome.received == COUNT && outcome.corrupt + outcome.duplicate == 0,
+        "{}; {}; the kernel echoed {}",
+        serde_json::to_string(&outcome)?,
+        ledger.balance(),
+        echoed.load(Ordering::Relaxed)
+    );
+    drop(a.stop()?);
+    check_books(&pool, &ledger)
+}
+
+/// A socket that sends back what it receives.
+fn echo(socket: &UdpSocket, stop: &StopFlag, echoed: &AtomicU64) -> std::io::Result<()> {
+    let mut datagram = vec![0; 65_536];
+    while !stop.is_set() {
+        match socket.recv_from(&mut datagram) {
+            Ok((length, sender)) => {
+                socket.send_to(&datagram[..length], sender)?;
+                echoed.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! What cannot be: each is refused with a message that says what to do.
+
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::Test;
+use crate::bench::Bench;
+use crate::machine::Owner;
+use crate::nic::Nic;
+use crate::rig::{End, Setup, pool};
+
+/// In a machine whose two NICs are functions of one device, in one IOMMU group.
+pub(crate) const REFUSALS: &[Test] = &[
+    Test {
+        name: "absent",
+        shows: "an address at which there is nothing",
+        run: |_| refuse(&mut port("0000:77:00.0"), "there is no such PCI device"),
+    },
+    Test {
+        name: "still-bound",
+        shows: "a device that is bound to the kernel's driver",
+        run: |bench| {
+            bench.a.give_to(Owner::Kernel)?;
+            let Nic { address } = &bench.a;
+            refuse(&mut port(address), &format!("pollux bind {address}"))
+        },
+    },
+    Test {
+        name: "wrong-group",
+        shows: "a device whose IOMMU group the kernel has a part of",
+        run: |bench| {
+            bench.b.give_to(Owner::Kernel)?;
+            let Nic { address } = &bench.b;
+            let expected = format!("bind these too: pollux bind {address}");
+            refuse(&mut port(&bench.a.address), &expected)
+        },
+    },
+    Test {
+        name: "wrong-device",
+        shows: "a device that no driver of ours knows",
+        run: wrong_device,
+    },
+    Test {
+        name: "taken",
+        shows: "a device that another process has",
+        run: taken,
+    },
+    Test {
+        name: "no-permission",
+        shows: "a user who may not open the group",
+        run: |bench| {
+            let group = bench.a.group()?;
+            let expected = format!("chown USER /dev/vfio/{group}");
+            refuse(port(&bench.a.address).uid(USER).gid(USER), &expected)
+        },
+    },
+    Test {
+        name: "memlock",
+        shows: "a user who may not lock as much memory as the device needs",
+        run: memlock,
+    },
+];
+
+/// In a machine without an IOMMU.
+pub(crate) const NO_IOMMU: &[Test] = &[
+    Test {
+        name: "bind-without-iommu",
+        shows: "a device is not given to programs where no IOMMU holds it back",
+        run: |bench| {
+            let mut bind = Command::new("sh");
+            bind.args(["/bin/bind", &bench.a.address]);
+            refuse(&mut bind, "intel_iommu=on")
+        },
+    },
+    Test {
+        name: "port-without-iommu",
+        shows: "nor is a port opened on it",
+        run: |bench| refuse(&mut port(&bench.a.address), "intel_iommu=on"),
+    },
+];
+
+/// Nobody in particular, but not root.
+const USER: u32 = 1000;
+
+/// A program that opens the port on a device, with memory in pages that anybody may have.
+fn port(address: &str) -> Command {
+    let mut program = Command::new("pollux-interop");
+    program.args(["receive", "--count", "1", "--seconds", "1"]);
+    program.arg("--port").arg(format!("pci:{address}"));
+    program
+}
+
+/// The program must end by itself, and say this at its end.
+fn refuse(program: &mut Command, expected: &str) -> Result<()> {
+    let output = program.output().context("cannot start it")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    print!("{said}");
+    let last = said.trim().lines().last().unwrap_or_default();
+    ensure!(
+        output.status.code().is_some_and(|code| code > 0)
+            && last.starts_with("error: ")
+            && last.contains(expected),
+        "{}, `{last}`, where `{expected}` was expected",
+        output.status
+    );
+    Ok(())
+}
+
+/// The SATA controller of the chipset, for which the machine has no driver.
+fn wrong_device(_: &Bench) -> Result<()> {
+    let sata = Nic {
+        address: "0000:00:1f.2".into(),
+    };
+    sata.give_to(Owner::Program)?;
+    let refused = refuse(&mut port(&sata.address), "there is no driver for 8086:2922");
+    // The kernel has none either.
+    let _ = sata.give_to(Owner::Kernel);
+    refused
+}
+
+fn taken(bench: &Bench) -> Result<()> {
+    let pool = pool(1024)?;
+    let a = End::open(Owner::Program, &bench.a, &pool, Setup::default())?;
+    refuse(&mut port(&bench.a.address), "another process has")?;
+    drop(a.stop()?);
+    Ok(())
+}
+
+fn memlock(bench: &Bench) -> Result<()> {
+    let group = format!("/dev/vfio/{}", bench.a.group()?);
+    chown(&group, Some(USER), Some(USER)).with_context(|| group.clone())?;
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -l 1024; exec \"$@\"", "sh"]);
+    let program = port(&bench.a.address);
+    limited.arg(program.get_program()).args(program.get_args());
+    let refused = refuse(limited.uid(USER).gid(USER), "ulimit -l");
+    chown(&group, Some(0), Some(0)).with_context(|| group.clone())?;
+    refused
+}
