@@ -217,6 +217,7 @@ impl<'a> Stand<'a> {
             frames,
             sent: (self.sent() - before.1).min(frames),
             span_s: sent.span_s,
+            had_room: sent.full == 0,
             received: checked.sequence.unique.min(frames),
             corrupt: checked.counts.corrupt,
             dropped: Losses::between(&before.0, &self.ledger.balance()),
