@@ -1,5 +1,7 @@
 //! Pinned poll loops: launch, check isolation, measure jitter, stop in order.
 
+pub mod idle;
+
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
