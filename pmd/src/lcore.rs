@@ -264,6 +264,11 @@ impl JitterMeter {
         now
     }
 
+    /// The time since the last tick was no gap: the loop slept, as it had nothing to do.
+    pub fn skip(&mut self) {
+        self.last = self.clock.now();
+    }
+
     /// The gaps so far, in nanoseconds.
     #[must_use]
     pub fn gaps(&self) -> LatencyView {
@@ -330,5 +335,9 @@ mod tests {
         meter.tick();
         assert!(meter.gaps().percentiles().max >= 19_000_000);
         assert!(meter.gaps().count_above(10_000_000) >= 1);
+        // A sleep is none of them.
+        let ticks = meter.gaps().count_above(0);
+        meter.skip();
+        assert_eq!(meter.gaps().count_above(0), ticks);
     }
 }

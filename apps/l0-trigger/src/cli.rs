@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
+use pollux_pmd::lcore::idle::IdlePolicy;
 use pollux_program::{metrics, seconds};
 
 /// L0 trigger: receives the RICH's hits by UDP, builds events, finds rings, decides, and answers
@@ -26,6 +27,11 @@ pub struct Cli {
     /// CPUs of the loops: the trigger's, then the emulator's [default: the last two]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub cores: Vec<usize>,
+
+    /// What the loop does while nothing comes: busy (polls on), pause, or sleep[=ROUNDS]: after so
+    /// many rounds it sleeps until a device wakes it, where devices can
+    #[arg(long, value_name = "HOW", default_value_t)]
+    pub idle: IdlePolicy,
 
     /// Receive queues of each port
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -71,7 +77,9 @@ const AFTER_HELP: &str = "\
 Ports:
   af_packet:IF                  a Linux interface (needs CAP_NET_RAW)
   pcap:rx=FILE[,pace=recorded]  a capture; the run ends at its end
+  pci:ADDRESS                   a NIC bound to vfio-pci (pollux bind)
   loopback                      the in-process wire of the demonstration
+  (all others, and their options: pollux ports, docs/drivers.md)
 
 Configuration (TOML; each line may be left out):
   [memory]                      buffers = 16384, data_room = 2048 (bytes), ring = 2048 (descriptors)

@@ -13,6 +13,7 @@ use pollux_mempool::Mempool;
 use pollux_pipelines::StageEnv;
 use pollux_pipelines::stages::Answer;
 use pollux_pmd::event::{EventConsumer, EventQueue, RegionOptions};
+use pollux_pmd::lcore::idle::Idle;
 use pollux_pmd::lcore::{JitterMeter, StopFlag};
 use pollux_pmd::net::{MacAddr, ParseOptions, Responder};
 use pollux_pmd::port::{Configured, Port, PortConfig, Probed, Started, StartedPort};
@@ -29,7 +30,7 @@ use crate::receiver::{PeerFinder, Receiver};
 use crate::recorder::Recorder;
 use crate::replay::Pending;
 use crate::side::PortSide;
-use crate::trigger::{Input, Trigger};
+use crate::trigger::{Input, SLEEP, Trigger};
 
 /// Free buffers that a loop keeps for itself.
 const CACHE: usize = 512;
@@ -133,7 +134,10 @@ impl Setup {
             latency: latency.collect(),
             gaps: outlet.jitter.gaps(),
         });
+        let queues = inputs.iter().map(|input: &Input| &input.rx);
+        let idle = Idle::new(cli.idle, SLEEP, queues).context("--idle")?;
         let trigger = Trigger {
+            idle,
             inputs,
             receiver,
             pipeline,

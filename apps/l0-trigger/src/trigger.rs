@@ -5,6 +5,7 @@ use pollux_mempool::time::{Ns, Tsc};
 use pollux_pipelines::l0::{Decision, Frame};
 use pollux_pipelines::{Batch, Moment, Pipeline};
 use pollux_pmd::lcore::StopFlag;
+use pollux_pmd::lcore::idle::Idle;
 use pollux_pmd::{Clock, RxQueue, RxState, TscClock};
 
 use crate::outlet::Outlet;
@@ -16,6 +17,10 @@ pub const MAX_BURST: usize = 32;
 
 /// How often counters outside the process are read, and an unknown station is asked for.
 const CHORES: Ns = Ns(100_000_000);
+
+/// Longest sleep of an idle loop: events are closed by the clock too, some of them while nothing
+/// comes.
+pub const SLEEP: Ns = Ns(100_000);
 
 /// A receive queue of the trigger.
 pub struct Input {
@@ -42,6 +47,8 @@ pub struct Trigger {
     pub max_events: Option<u64>,
     pub stop: StopFlag,
     pub clock: TscClock,
+    /// What the loop does while nothing comes.
+    pub idle: Idle,
 }
 
 /// Why the loop ended.
@@ -94,7 +101,10 @@ impl Trigger {
             } else {
                 self.poll(self.moment(start, now), frames)
             };
-            if !busy {
+            if busy {
+                let queues = self.inputs.iter_mut().map(|input| &mut input.rx);
+                self.idle.worked(queues);
+            } else {
                 if self
                     .inputs
                     .iter()
@@ -102,7 +112,10 @@ impl Trigger {
                 {
                     return End::Exhausted;
                 }
-                self.clock.relax();
+                let queues = self.inputs.iter_mut().map(|input| &mut input.rx);
+                if self.idle.rest(&self.clock, queues) {
+                    self.outlet.jitter.skip();
+                }
             }
             if self
                 .max_events

@@ -152,9 +152,13 @@ impl Idle {
         }
     }
 
-    /// After a round that had none.
+    /// After a round that had none; whether the loop has slept.
     #[inline]
-    pub fn rest<'a>(&mut self, clock: &impl Clock, queues: impl Iterator<Item = &'a mut RxQueue>) {
+    pub fn rest<'a>(
+        &mut self,
+        clock: &impl Clock,
+        queues: impl Iterator<Item = &'a mut RxQueue>,
+    ) -> bool {
         match self.policy {
             IdlePolicy::Busy => clock.relax(),
             IdlePolicy::Pause => pause(self.has_tpause),
@@ -162,17 +166,18 @@ impl Idle {
                 self.empty += 1;
                 clock.relax();
             }
-            IdlePolicy::Sleep { .. } => self.sleep(queues),
+            IdlePolicy::Sleep { .. } => return self.sleep(queues),
         }
+        false
     }
 
     #[cold]
-    fn sleep<'a>(&mut self, queues: impl Iterator<Item = &'a mut RxQueue>) {
+    fn sleep<'a>(&mut self, queues: impl Iterator<Item = &'a mut RxQueue>) -> bool {
         if !self.is_armed {
             // One more round before the sleep: what came before now does not signal everywhere.
             queues.for_each(RxQueue::arm);
             self.is_armed = true;
-            return;
+            return false;
         }
         if let Some(events) = &self.events {
             let mut signalled = [const { std::mem::MaybeUninit::<epoll::Event>::uninit() }; 16];
@@ -181,6 +186,7 @@ impl Idle {
             self.sleeps += 1;
         }
         self.disarm(queues);
+        true
     }
 
     /// The next sleep comes when the loop has been idle for as long again.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pollux_pmd::lcore::StopFlag;
+use pollux_pmd::lcore::idle::{Idle, IdleError, IdlePolicy};
 use pollux_pmd::mempool::time::Ns;
 use pollux_pmd::mempool::{Burst, PoolCache};
 use pollux_pmd::{Cause, Clock, Count, RxQueue, RxState, Tally, TallyView, TscClock, TxQueue};
@@ -13,6 +14,9 @@ use crate::ticker::Ticker;
 
 /// From one attempt to the next, where a transmit queue has no room.
 const PAUSE: Ns = Ns(1000);
+
+/// Longest sleep of an idle loop, which looks then whether it is to end.
+const SLEEP: Ns = Ns(1_000_000);
 
 /// Idle rounds from one look after frames that a driver still has to the next: so many that
 /// looking costs nothing.
@@ -43,6 +47,7 @@ pub(super) struct Forwarder {
     tally: Tally,
     counts: Arc<Counts>,
     clock: TscClock,
+    idle: Idle,
 }
 
 impl Forwarder {
@@ -53,8 +58,11 @@ impl Forwarder {
         retries: u32,
         quota: Option<Arc<Quota>>,
         stop: StopFlag,
-    ) -> Self {
-        Self {
+        idle: IdlePolicy,
+    ) -> Result<Self, IdleError> {
+        let idle = Idle::new(idle, SLEEP, lanes.iter().map(|lane| &lane.rx))?;
+        Ok(Self {
+            idle,
             lanes,
             cache,
             mode,
@@ -64,7 +72,7 @@ impl Forwarder {
             tally: Tally::new(),
             counts: Arc::default(),
             clock: TscClock::get(),
-        }
+        })
     }
 
     pub(super) fn tally(&self) -> TallyView {
@@ -95,9 +103,7 @@ impl Forwarder {
                 received += n;
                 live |= n > 0 || lane.rx.state() != RxState::Exhausted;
             }
-            if received > 0 {
-                idle = 0;
-            } else {
+            if received == 0 {
                 idle += 1;
                 if idle.is_multiple_of(KICK) {
                     // A burst of nothing: frames go out that the kernel had no room for.
@@ -105,7 +111,14 @@ impl Forwarder {
                         lane.tx.tx(&mut self.cache, &mut burst);
                     }
                 }
-                self.clock.relax();
+            } else {
+                idle = 0;
+            }
+            let queues = lanes.iter_mut().map(|lane| &mut lane.rx);
+            if received == 0 {
+                self.idle.rest(&self.clock, queues);
+            } else {
+                self.idle.worked(queues);
             }
             if ticker.is_due() {
                 sync(lanes);
@@ -227,7 +240,16 @@ mod tests {
         ledger.add("rx", lane.rx.tally());
         let (cache, quota) = (pool.cache(64).unwrap(), Some(Arc::new(Quota::new(count))));
         let mode = Mode::FiveTuple;
-        let forwarder = Forwarder::new(vec![lane], cache, mode, retries, quota, StopFlag::new());
+        let forwarder = Forwarder::new(
+            vec![lane],
+            cache,
+            mode,
+            retries,
+            quota,
+            StopFlag::new(),
+            IdlePolicy::Busy,
+        )
+        .unwrap();
         ledger.add("loop", forwarder.tally());
         (forwarder, ledger)
     }

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
+use pollux_pmd::lcore::idle::IdlePolicy;
 use pollux_pmd::mempool::{Mempool, PoolConfig};
 use pollux_pmd::port::{Configured, Port};
 use pollux_pmd::{Ledger, PortConfig, PortError, Probed, Registry, RxQueue, TxQueue};
@@ -66,6 +67,11 @@ pub(crate) struct Args {
     /// Attempts to send what found the transmit queue full
     #[arg(long, value_name = "N", default_value_t = 64)]
     retries: u32,
+
+    /// What a loop does while nothing comes: busy (polls on), pause, or sleep[=ROUNDS]: after so
+    /// many rounds it sleeps until a device wakes it, where devices can
+    #[arg(long, value_name = "HOW", default_value_t)]
+    idle: IdlePolicy,
 
     /// End after N frames
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -128,7 +134,16 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     for (i, lanes) in shares.into_iter().enumerate() {
         let cache = pool.cache(CACHE).context("no packet buffers")?;
         let (quota, stop) = (quota.clone(), house.stop.clone());
-        let forwarder = Forwarder::new(lanes, cache, args.mode, args.retries, quota, stop);
+        let forwarder = Forwarder::new(
+            lanes,
+            cache,
+            args.mode,
+            args.retries,
+            quota,
+            stop,
+            args.idle,
+        )
+        .context("--idle")?;
         ledger.add(format!("loop {i}"), forwarder.tally());
         counts.push(forwarder.counts());
         // The length of a burst is known to the compiler.
