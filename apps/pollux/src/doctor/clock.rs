@@ -22,6 +22,7 @@ pub(super) fn tsc(machine: &Machine) -> Vec<Finding> {
             "the hypervisor does not promise that it is constant; give the guest the processor's \
              own flags (QEMU: -cpu host,+invtsc)",
         )
+        .look("grep -o '[a-z]*_tsc' /proc/cpuinfo | sort | uniq -c")
     } else if has("constant_tsc") {
         TSC.warn("constant, but it stops while a core sleeps deeply")
             .boot("processor.max_cstate=1 intel_idle.max_cstate=1")
@@ -74,9 +75,12 @@ pub(super) fn hypervisor(machine: &Machine) -> Vec<Finding> {
         Ok(true) => {
             let product = machine.sys.text("/sys/class/dmi/id/product_name");
             let product = product.map_or(String::new(), |name| format!(" ({name:?})"));
-            VIRTUAL.note(format!(
-                "a virtual machine{product}: have its CPUs pinned to cores of their own"
-            ))
+            VIRTUAL
+                .note(format!(
+                    "a virtual machine{product}: have its CPUs pinned to cores of their own"
+                ))
+                // Its column `st`: what the hypervisor took away.
+                .look("vmstat 1 5")
         }
         Err(unread) => VIRTUAL.unread(&unread),
     }]

@@ -41,11 +41,13 @@ pub(super) fn allowed(machine: &Machine) -> Vec<Finding> {
     } else if withheld.is_empty() {
         ALLOWED.ok(cpu_list(&list))
     } else {
-        ALLOWED.note(format!(
-            "{}; {} may not be used (cpuset, taskset)",
-            cpu_list(&list),
-            named(&withheld)
-        ))
+        ALLOWED
+            .note(format!(
+                "{}; {} may not be used (cpuset, taskset)",
+                cpu_list(&list),
+                named(&withheld)
+            ))
+            .run(format!("taskset -cp {} $$", cpu_list(&machine.online())))
     }]
 }
 
@@ -73,7 +75,9 @@ pub(super) fn isolation(machine: &Machine) -> Vec<Finding> {
             .filter(|cpu| !covered.contains(cpu))
             .collect();
         if spare.is_empty() {
-            check.note("there is no CPU to spare for it")
+            check
+                .note("there is no CPU to spare for it")
+                .look("lscpu -e")
         } else if lacking.is_empty() {
             check.ok(named(&spare))
         } else {

@@ -13,7 +13,11 @@ const DRIVER: Check = Check {
 pub(super) fn drivers(machine: &Machine) -> Vec<Finding> {
     let devices = pci::network(&machine.sys);
     if devices.is_empty() {
-        return vec![DRIVER.note("no network controller on the PCI bus")];
+        return vec![
+            DRIVER
+                .note("no network controller on the PCI bus")
+                .look("lspci -nn"),
+        ];
     }
     let bus = pci::bus(&machine.sys);
     let safe = bus.has_iommu() || bus.allows_no_iommu();
@@ -49,9 +53,11 @@ const IOMMU: Check = Check {
     why: "It holds a device to the memory that was given to it, and lets a program use it without being root.",
 };
 
+const GROUPS: &str = "/sys/kernel/iommu_groups";
+
 /// Whether devices are held back by an IOMMU.
 pub(super) fn iommu(machine: &Machine) -> Vec<Finding> {
-    let groups = machine.sys.names("/sys/kernel/iommu_groups").len();
+    let groups = machine.sys.names(GROUPS).len();
     // Translation is switched on by default for AMD only.
     let parameters = match machine.sys.text("/proc/cpuinfo") {
         Ok(text) if text.contains("AuthenticAMD") => "iommu=pt",
@@ -109,7 +115,9 @@ pub(super) fn groups(machine: &Machine) -> Vec<Finding> {
                     .bad(found)
                     .run(format!("pollux bind {}", list.join(" ")))
             } else {
-                GROUP.note(found)
+                GROUP
+                    .note(found)
+                    .look(format!("ls {GROUPS}/{group}/devices"))
             }
         };
         Some(finding.of(device.address.to_string()))
@@ -153,8 +161,10 @@ pub(super) fn nodes(machine: &Machine) -> Vec<Finding> {
     }
     let judge = |device: Function| {
         let Some(node) = device.numa_node else {
+            // Boards name the slot after the processor that it hangs on (SMBIOS type 9).
             return NODE
                 .note("the firmware does not tell the node")
+                .look("dmidecode -t slot")
                 .of(device.address.to_string());
         };
         let near = machine.node_cpus(node as usize);
@@ -199,6 +209,7 @@ pub(super) fn links(machine: &Machine) -> Vec<Finding> {
                 "{found}, of {} GT/s x{}: try another slot",
                 link.max_speed, link.max_width
             ))
+            .look(format!("lspci -vv -s {}", device.address))
         } else {
             LINK.ok(found)
         };
@@ -313,6 +324,7 @@ mod tests {
         let found = findings(nodes, &tree);
         assert_eq!((found[0].level, found[1].level), (Note, Note));
         assert_eq!(found[0].mend, Some(Mend::Option("--cores 2-3".into())));
+        assert_eq!(found[1].mend, Some(Mend::Look("dmidecode -t slot".into())));
         let with =
             |cores: &[usize]| nodes(&Machine::new(tree.sys(), Some(cores.to_vec())))[0].level;
         assert_eq!((with(&[0, 1]), with(&[1, 2]), with(&[2])), (Warn, Note, Ok));
@@ -333,6 +345,10 @@ mod tests {
         assert_eq!(
             findings(links, &tree)[0].found,
             "8 GT/s x4, of 8 GT/s x8: try another slot"
+        );
+        assert_eq!(
+            findings(links, &tree)[0].mend,
+            Some(Mend::Look(format!("lspci -vv -s {A}")))
         );
         set("current_link_speed", "Unknown");
         assert_eq!(levels(links, &tree), []);

@@ -31,7 +31,7 @@ impl Level {
     }
 }
 
-/// What mends a finding.
+/// What mends a finding, or where nothing on this machine does, what shows more of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Mend {
@@ -41,6 +41,9 @@ pub(super) enum Mend {
     Boot(String),
     /// An option to give to the program that polls.
     Option(String),
+    /// Mends nothing: a command for a root shell that shows where to look. A cable, a slot, a
+    /// firmware or a hypervisor is not within reach of a command.
+    Look(String),
 }
 
 /// One thing that is looked at.
@@ -93,7 +96,7 @@ impl Check {
         self.finding(Level::Bad, found)
     }
 
-    /// It could not be looked at.
+    /// It could not be looked at, so that nothing is known to be mended.
     pub(super) fn unread(&self, unread: &Unread) -> Finding {
         self.note(unread.to_string())
     }
@@ -117,6 +120,11 @@ impl Finding {
 
     pub(super) fn option(mut self, option: impl Into<String>) -> Self {
         self.mend = Some(Mend::Option(option.into()));
+        self
+    }
+
+    pub(super) fn look(mut self, command: impl Into<String>) -> Self {
+        self.mend = Some(Mend::Look(command.into()));
         self
     }
 }

@@ -64,7 +64,10 @@ fn state(interface: &Interface) -> Finding {
         .map_or(String::new(), |speed| format!(", {speed} Mbit/s"));
     match (interface.up, interface.carrier) {
         (true, true) => STATE.ok(format!("up{speed}")),
-        (true, false) => STATE.note("no carrier: is the cable, or the other end, there?"),
+        // What the device says of its link: speeds of both ends, cable, module.
+        (true, false) => STATE
+            .note("no carrier: is the cable, or the other end, there?")
+            .look(format!("ethtool {name}")),
         (false, _) => STATE
             .note("switched off")
             .run(format!("ip link set {name} up")),
@@ -149,6 +152,7 @@ fn lost(machine: &Machine, name: &str) -> Option<Finding> {
             LOST.note(format!(
                 "{missed} missed, {fifo} for want of room, {crc} damaged, since it came up"
             ))
+            .look(format!("ethtool -S {name}"))
         }
         .of(name),
     )
@@ -251,9 +255,12 @@ mod tests {
         assert_eq!(levels(examine, &tree), [Ok, Ok]);
         lost("7");
         assert_eq!(levels(examine, &tree), [Ok, Note]);
+        let look = |command: &str| Some(Mend::Look(command.into()));
+        assert_eq!(findings(examine, &tree)[1].mend, look("ethtool -S eth0"));
         lost("-7");
         tree.file(&of("carrier"), "0").file(&of("speed"), "-1");
         assert_eq!(levels(examine, &tree), [Note]);
+        assert_eq!(findings(examine, &tree)[0].mend, look("ethtool eth0"));
         tree.file(&of("flags"), "0x1002");
         assert_eq!(
             findings(examine, &tree)[0].mend,

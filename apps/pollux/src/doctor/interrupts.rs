@@ -6,6 +6,9 @@ use super::finding::{Check, Finding};
 use super::machine::{Machine, named};
 use crate::sys::cpu_list;
 
+/// How /proc is mounted: a container may be shown a part of it.
+const MOUNTED: &str = "findmnt /proc";
+
 const BALANCE: Check = Check {
     name: "irqbalance",
     why: "It moves interrupts to other CPUs by itself, also to those that were kept free of them.",
@@ -20,7 +23,7 @@ pub(super) fn balance(machine: &Machine) -> Vec<Finding> {
         .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
         .collect();
     if tasks.is_empty() {
-        return vec![BALANCE.note("/proc shows no process")];
+        return vec![BALANCE.note("/proc shows no process").look(MOUNTED)];
     }
     let runs = |pid: &String| {
         machine
@@ -50,7 +53,11 @@ pub(super) fn affinity(machine: &Machine) -> Vec<Finding> {
     }
     let numbers = machine.sys.numbered(FOLDER, "");
     if numbers.is_empty() {
-        return vec![AFFINITY.note(format!("{FOLDER} shows no interrupt"))];
+        return vec![
+            AFFINITY
+                .note(format!("{FOLDER} shows no interrupt"))
+                .look(MOUNTED),
+        ];
     }
     let mut near = Vec::new();
     let mut unread = None;
@@ -73,7 +80,9 @@ pub(super) fn affinity(machine: &Machine) -> Vec<Finding> {
     vec![match (near.as_slice(), unread) {
         ([], Some(why)) => AFFINITY.unread(&why),
         ([], None) => AFFINITY.ok(format!("none on {}", named(&machine.cores))),
-        (_, _) if elsewhere.is_empty() => AFFINITY.note("no CPU is left for interrupts"),
+        (_, _) if elsewhere.is_empty() => AFFINITY
+            .note("no CPU is left for interrupts")
+            .look("lscpu -e"),
         (near, _) => {
             let numbers: Vec<_> = near.iter().map(usize::to_string).collect();
             AFFINITY

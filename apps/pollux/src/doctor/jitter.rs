@@ -9,6 +9,7 @@ use pollux_pmd::{Clock, LatencyView, TscClock};
 
 use super::finding::{Check, Finding};
 use super::machine::Machine;
+use crate::sys::cpu_list;
 
 const JITTER: Check = Check {
     name: "jitter",
@@ -59,11 +60,16 @@ fn judge(machine: &Machine, cpu: usize, gaps: &LatencyView) -> Finding {
         SHORT..LONG => JITTER.warn(found),
         LONG.. => JITTER.bad(found),
     };
-    // The first core is the kernel's own: loops are better elsewhere.
-    let finding = if max >= SHORT && machine.spare().contains(&cpu) {
-        finding.boot(format!("isolcpus={cpu} nohz_full={cpu} rcu_nocbs={cpu}"))
-    } else {
+    let spare = machine.spare();
+    let finding = if max < SHORT {
         finding
+    } else if spare.contains(&cpu) {
+        finding.boot(format!("isolcpus={cpu} nohz_full={cpu} rcu_nocbs={cpu}"))
+    } else if spare.is_empty() {
+        finding.look("cat /proc/interrupts")
+    } else {
+        // The first core is the kernel's own: loops are better elsewhere.
+        finding.option(format!("--cores {}", cpu_list(&spare)))
     };
     finding.of(format!("cpu {cpu}"))
 }
@@ -75,7 +81,7 @@ fn us(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::finding::Level;
+    use super::super::finding::{Level, Mend};
     use super::*;
     use crate::sys::Sys;
 
@@ -99,6 +105,13 @@ mod tests {
             bad.found
         );
         assert_eq!(of(&[]).level, Level::Ok);
+        assert!(bad.mend.is_some());
+        let first = judge(&Machine::new(Sys::new("/none"), None), 0, &{
+            let mut gaps = pollux_pmd::LatencyHistogram::new();
+            gaps.record(5_000_000);
+            gaps.view()
+        });
+        assert_eq!(first.mend, Some(Mend::Look("cat /proc/interrupts".into())));
     }
 
     #[test]

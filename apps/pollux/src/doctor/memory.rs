@@ -1,6 +1,6 @@
 //! Hugepages, and the right to lock memory.
 
-use super::finding::{Check, Finding};
+use super::finding::{Check, Finding, Level};
 use super::machine::Machine;
 use crate::sys::Unread;
 use crate::sys::process::{self, CAP_IPC_LOCK};
@@ -64,7 +64,9 @@ fn on_node(machine: &Machine, place: &str, folder: &str) -> Vec<Finding> {
         let subject = format!("{place}, {}", size(kib));
         found.push(
             match (count("nr"), count("free")) {
-                (Ok(0), _) => HUGEPAGES.note("none reserved"),
+                (Ok(0), _) => HUGEPAGES
+                    .note("none reserved")
+                    .run(format!("echo 1 > {path}/nr_hugepages")),
                 (Ok(total), Ok(0)) => {
                     HUGEPAGES
                         .warn(format!("all {total} are in use"))
@@ -82,7 +84,7 @@ fn on_node(machine: &Machine, place: &str, folder: &str) -> Vec<Finding> {
             .of(subject),
         );
     }
-    let reserved_elsewhere = |finding: &Finding| finding.mend.is_some();
+    let reserved_elsewhere = |finding: &Finding| finding.level == Level::Warn;
     if !any && !found.iter().any(reserved_elsewhere) {
         // One size is enough: the smallest is the one that can be had at any time.
         if let Some(first) = found
@@ -146,7 +148,7 @@ pub(super) fn memlock(machine: &Machine) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::{Level, Mend};
+    use super::super::finding::Mend;
     use super::super::testing::{Case, findings, levels};
     use super::*;
     use crate::sys::testing::Tree;

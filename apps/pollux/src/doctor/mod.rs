@@ -37,6 +37,9 @@ use crate::sys::Sys;
 /// warn: costs speed, or makes tail latencies longer.
 /// bad: something does not work, or deadlines will be missed.
 ///
+/// What mends a finding is below it: a command to run, parameters to boot with, or an option to
+/// use. Where nothing on this machine mends it, a command to look with shows more.
+///
 /// Needs no privilege; what only root may see is noted. In a container it sees what the container
 /// does. Commands are for a root shell.
 ///
@@ -49,7 +52,7 @@ pub(crate) struct Args {
     /// Print the findings as JSON
     ///
     /// {schema: 1, cores, levels: {level: count}, findings: [{topic, check, subject, level, found,
-    /// why, mend: {run | boot | option: text}}]}; subject and mend only where there is one.
+    /// why, mend: {run | boot | option | look: text}}]}; subject and mend only where there is one.
     #[arg(long)]
     json: bool,
 

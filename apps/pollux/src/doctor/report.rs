@@ -113,6 +113,7 @@ impl Report {
                         writeln!(out, "        boot with: {parameters}")?;
                     }
                     Some(Mend::Option(option)) => writeln!(out, "        use: {option}")?,
+                    Some(Mend::Look(command)) => writeln!(out, "        look: {command}")?,
                     None => {}
                 }
             }
