@@ -175,6 +175,10 @@ impl<M: Model> Model for Adversary<M> {
         self.honest.vectors()
     }
 
+    fn set_virtual_functions(&mut self, count: u16) -> bool {
+        self.honest.set_virtual_functions(count)
+    }
+
     fn read(&mut self, world: &mut World, bar: u8, at: usize, width: usize) -> u32 {
         let mood = self.choices.below(256);
         if (216..248).contains(&mood) {

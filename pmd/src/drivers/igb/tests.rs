@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod alone;
+mod hostile;
 mod isolation;
 mod sessions;
 

@@ -54,6 +54,30 @@ impl Chip {
                 self.raise(IMS_MAILBOX);
             }
         }
+        if value & SENT != 0 {
+            self.pretend_to_answer(vf);
+        }
+    }
+
+    /// Mostly what is hoped for; else anything, or nothing.
+    fn pretend_to_answer(&mut self, vf: usize) {
+        let Some(choices) = &mut self.pretended else {
+            return;
+        };
+        let (kind, anything) = (choices.below(8), choices.number() as u32);
+        let words = [anything, choices.number() as u32];
+        let at = MAILBOX_MEMORY.of(vf);
+        let asked = self.get(at);
+        let first = match kind {
+            0 => anything,
+            1 => asked | 1 << 30,
+            _ => asked | 1 << 31 | 1 << 29,
+        };
+        self.set(at, first);
+        self.set(at + 4, words[0] & !1 | 2);
+        self.set(at + 8, words[1]);
+        let news = PF_ACKNOWLEDGED | PF_SENT;
+        self.set_bits(V2PMAILBOX + 4 * vf, news, true);
     }
 
     /// A virtual function is reset, by itself or from outside.

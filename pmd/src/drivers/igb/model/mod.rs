@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::message::mac_words;
 use super::registers::*;
 use crate::bus::Ids;
+use crate::bus::adversary::Choices;
 use crate::bus::fake::{FakeDevice, Model, World};
 use crate::net::MacAddr;
 
@@ -41,6 +42,8 @@ pub(crate) struct Chip {
     pub(crate) stuck: bool,
     /// The cable.
     pub(crate) plugged: bool,
+    /// There is no driver of the physical function, but something that answers.
+    pretended: Option<Choices>,
     /// Frames of a virtual function that were stopped by anti-spoofing.
     pub(crate) spoofed: u64,
 }
@@ -56,6 +59,7 @@ impl Chip {
             stuck: false,
             plugged: true,
             spoofed: 0,
+            pretended: None,
         };
         chip.reset();
         chip
@@ -112,6 +116,17 @@ impl Chip {
         if let Some(pending) = self.pending.get_mut(function) {
             *pending |= 1 << (vector & 31);
         }
+    }
+
+    /// Has every message of a virtual function answered at once, with its own words: somebody is
+    /// there, and who knows what it says. The answers come from a seed.
+    pub(crate) fn pretend_physical(&mut self, seed: u64) {
+        self.pretended = Some(Choices::Seeded(seed));
+        self.reset_is_done();
+        self.set(STATUS.at, STATUS_LINK_UP | 2 << 6);
+        self.set(RCTL.at, RCTL_ENABLE | RCTL_BROADCAST);
+        self.set(TCTL.at, TCTL_ENABLE);
+        self.set(RLPML.at, LONGEST);
     }
 
     /// Plugs the cable in, or out.
@@ -172,6 +187,13 @@ impl Function {
     /// Has `work` done whenever this function's driver waits.
     pub(crate) fn meanwhile(&mut self, work: impl FnMut() + Send + 'static) {
         self.meanwhile = Some(Box::new(work));
+    }
+
+    /// A frame arrives on the wire.
+    pub(crate) fn arrive(&mut self, frame: &[u8], world: &mut World) {
+        let mut chip = self.chip();
+        chip.receive(frame, None);
+        self.settle(&mut chip, world);
     }
 
     fn chip(&self) -> MutexGuard<'_, Chip> {

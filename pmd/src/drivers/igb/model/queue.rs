@@ -21,7 +21,6 @@ const LAST: u32 = 1 << 1;
 const TX_LAST: u32 = 1 << 24;
 const TX_REPORT: u32 = 1 << 27;
 const TX_EXTENDED: u32 = 1 << 29;
-const TX_TAGGED: u32 = 1 << 30;
 
 /// Longest frame that is put together: a hostile driver's would have no end.
 const MOST: usize = 16384;
@@ -43,7 +42,10 @@ impl Chip {
         let base = TX.of(queue);
         let (ring, len) = self.ring(base);
         let global = self.has(TCTL.at, TCTL_ENABLE);
-        if !self.is_on(base, queue, global, VFTE.at) || self.get(base + TAIL) >= len {
+        if !self.is_on(base, queue, global, VFTE.at)
+            || self.get(base + TAIL) >= len
+            || self.get(base + HEAD) >= len
+        {
             return;
         }
         let mut frame = Vec::new();
@@ -69,7 +71,6 @@ impl Chip {
             if command & TX_LAST != 0 {
                 self.transmit(queue, std::mem::take(&mut frame));
             }
-            debug_assert!(command & TX_TAGGED == 0, "tags are in the frames");
             if command & TX_REPORT != 0 {
                 world.write(at + 12, &DONE.to_le_bytes());
             }
@@ -119,7 +120,7 @@ impl Chip {
         let (ring, len) = self.ring(base);
         let buffer = (self.get(base + SPLIT) as usize & 0x7f) << 10;
         let (mut head, tail) = (self.get(base + HEAD), self.get(base + TAIL));
-        if len == 0 || buffer == 0 || tail >= len {
+        if buffer == 0 || tail >= len || head >= len {
             return false;
         }
         let free = (tail + len - head) % len;

@@ -1,0 +1,125 @@
+//! Devices that do what they like; a virtual function that does, and its physical one; and the
+//! other way round.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use super::*;
+use crate::bus::adversary::{self, Choices, Outcome, Trial};
+use crate::bus::fake::World as Reach;
+use crate::drivers::igb::message::WORDS;
+
+/// Runs a driver against an adversary in the place of its function; `set_up` makes the honest one.
+fn run(open: Open<'_>, model: &dyn Fn() -> Function, seed: u64, steps: usize) -> Outcome {
+    let pool = pool();
+    let arrive = |function: &mut Function, world: &mut Reach, choices: &mut Choices| {
+        let len = match choices.below(8) {
+            0..6 => 60 + choices.below(200),
+            6 => 1518,
+            _ => choices.below(10_000),
+        };
+        let mut bytes = vec![0xa5; len];
+        bytes.iter_mut().take(6).for_each(|byte| *byte = 0xff);
+        function.arrive(&bytes, world);
+    };
+    let trial = Trial {
+        model,
+        open,
+        arrive: &arrive,
+        pool: &pool,
+    };
+    adversary::run(&trial, Choices::Seeded(seed), steps)
+}
+
+type Open<'a> = &'a dyn Fn(
+    FakeDevice<adversary::Adversary<Function>>,
+) -> Result<Box<dyn crate::driver::Driver>, PortError>;
+
+#[test]
+fn a_device_that_does_what_it_likes_breaks_no_promise() {
+    for (seed, options) in [(1, ""), (2, ",mtu=9000,promisc"), (3, ",vfs=3,vlans=5")] {
+        let spec = spec(options);
+        let open = |device| igb::open(Arc::new(device), &spec);
+        let outcome = run(&open, &|| Nic::new().function(None), seed, 400_000);
+        assert!(outcome.deeds > 10_000, "{outcome:?}");
+        assert!(outcome.starts > 10 && outcome.sent > 0, "{outcome:?}");
+        assert!(outcome.received.delivered > 0, "{outcome:?}");
+        assert!(outcome.violations() > 0, "{outcome:?}");
+    }
+}
+
+/// The virtual function's device does what it likes, and so does whoever answers it.
+#[test]
+fn a_virtual_function_survives_its_device_and_its_physical_function() {
+    let spec = spec(",multicast=01:00:5e:00:00:fb,vlans=6");
+    let open = |device| igbvf::open(Arc::new(device), &spec);
+    let seed = Cell::new(1);
+    let model = || {
+        let nic = Nic::new();
+        nic.chip().pretend_physical(seed.replace(seed.get() + 1));
+        nic.function(Some(0))
+    };
+    let outcome = run(&open, &model, 5, 300_000);
+    assert!(outcome.deeds > 10_000, "{outcome:?}");
+    assert!(outcome.starts > 0, "{outcome:?}");
+}
+
+/// Whatever a virtual function writes, at any time: its physical function answers, grants nothing
+/// that it must not, and the others go on.
+#[test]
+fn a_physical_function_survives_its_virtual_ones() {
+    let world = World::new();
+    let mut pf = Running::new(world.pf(",vfs=2").unwrap(), 1);
+    let mut b = world.start_vf(1, "");
+    let hostile = world.nic.device(Some(0));
+    let mut choices = Choices::Seeded(7);
+    for round in 0..200_000_u32 {
+        let write = |at: usize, value| {
+            hostile.with(|function, reach| function.write(reach, 0, at, 4, value));
+        };
+        match choices.below(16) {
+            0 => write(0, 1 << 26),
+            // A request that there is, with any numbers; or anything at all.
+            1..8 => {
+                let kind = choices.below(8) as u32 | (choices.below(32) as u32) << 16;
+                let first = if choices.once_in(4) {
+                    choices.number() as u32
+                } else {
+                    kind
+                };
+                write(0x800, first);
+                for word in 1..WORDS {
+                    write(0x800 + 4 * word, choices.number() as u32);
+                }
+                write(0xc40, 1);
+            }
+            8 => {
+                // The address of another.
+                let [low, high] = igb::message::mac_words([pf.mac(), b.mac()][choices.below(2)]);
+                for (at, word) in [(0x800, 2), (0x804, low), (0x808, high), (0xc40, 1)] {
+                    write(at, word);
+                }
+            }
+            9 => write(0xc40, choices.number() as u32),
+            10 => write(choices.below(0x1000) * 4, choices.number() as u32),
+            _ => world.pf.with(Function::tick),
+        }
+        if round % 10_000 == 0 {
+            for mac in [pf.mac(), b.mac()] {
+                world.nic.arrive(&frame(mac, PEER, 1));
+            }
+            assert_eq!(pf.receive().len(), 1);
+            let own: Vec<_> = b.receive();
+            assert_eq!(own.iter().filter(|got| got[..6] == b.mac().0).count(), 1);
+        }
+    }
+    // The others are answered as before.
+    let (port, _) = b.stop();
+    Running::start(port, pool()).stop();
+    let statistics = pf.port.statistics();
+    let refused = statistics
+        .iter()
+        .find(|(name, _)| name == "vf_requests_refused");
+    assert!(refused.is_some_and(|(_, n)| *n > 0), "{statistics:?}");
+    pf.stop();
+}
