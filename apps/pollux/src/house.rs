@@ -2,6 +2,7 @@
 //! on, ends them in order, reports.
 
 mod meter;
+mod page;
 mod report;
 mod rig;
 
@@ -18,6 +19,7 @@ use serde::Serialize;
 
 use self::meter::Meter;
 pub(crate) use self::meter::scaled;
+use self::page::Latencies;
 pub(crate) use self::report::{Base, Quantiles};
 pub(crate) use self::rig::Rig;
 
@@ -51,6 +53,8 @@ pub(crate) struct Options {
 /// The main thread's part of a run.
 pub(crate) struct House {
     pub(crate) stop: StopFlag,
+    /// On the page of metrics.
+    pub(crate) latencies: Latencies,
     cores: Vec<usize>,
     duration: Option<Duration>,
     quiet: bool,
@@ -83,6 +87,7 @@ impl House {
         }
         Ok(Self {
             stop: pollux_program::stop_on_signals().context("cannot handle signals")?,
+            latencies: Latencies::default(),
             cores: options.cores.clone(),
             duration: options.duration,
             quiet: options.quiet,
@@ -148,11 +153,14 @@ impl House {
 
     /// Serves the metrics of a run, if they were asked for.
     pub(crate) fn watch(&self, ports: &[PortView], ledger: &Ledger) -> anyhow::Result<Watch> {
-        let books = Books {
-            ledger: ledger.clone(),
-            ports: ports.to_vec(),
+        let source = page::Source {
+            books: Books {
+                ledger: ledger.clone(),
+                ports: ports.to_vec(),
+            },
+            latencies: self.latencies.clone(),
         };
-        Watch::start(self.metrics, books, ports, &self.cores)
+        Watch::start(self.metrics, source, ports, &self.cores)
     }
 
     /// Launches a loop on each of the cores, waits until all have ended by themselves or are to be

@@ -171,7 +171,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let mut sizes = Vec::new();
     if stand.wait_for_links()? {
         for &size in &args.sizes {
-            sizes.push(args.search(&mut stand, size, house.is_quiet())?);
+            sizes.push(args.search(&mut stand, size, &house)?);
             if stand.is_over() {
                 break;
             }
@@ -283,7 +283,12 @@ impl Args {
     }
 
     /// Looks for the critical rate of one size.
-    fn search(&self, stand: &mut Stand<'_>, size: u16, quiet: bool) -> Result<SizeReport, Failure> {
+    fn search(
+        &self,
+        stand: &mut Stand<'_>,
+        size: u16,
+        house: &House,
+    ) -> Result<SizeReport, Failure> {
         let mut search = Search::new(self.rate_min, self.rate_max, self.tolerance);
         let mut tried: Vec<Tried> = Vec::new();
         while !stand.is_over()
@@ -291,7 +296,15 @@ impl Args {
         {
             // The median may come back to where it was.
             let again = tried.iter().position(|at| at.rate.total_cmp(&rate).is_eq());
-            let mut at = again.map_or_else(|| Tried::new(rate), |i| tried.swap_remove(i));
+            let mut at = again.map_or_else(
+                || {
+                    let at = Tried::new(rate);
+                    let of = format!("{size} B at {rate:.0} pps");
+                    house.latencies.add(of, at.latency.view());
+                    at
+                },
+                |i| tried.swap_remove(i),
+            );
             let before = (at.sum.trials(), at.sum.loss_free);
             let plan = Plan {
                 rate,
@@ -308,7 +321,7 @@ impl Args {
             let trials = at.sum.trials() - before.0;
             if trials > 0 {
                 search.observe(rate, trials, at.sum.loss_free - before.1);
-                if !quiet {
+                if !house.is_quiet() {
                     eprintln!("{}", progress(size, &at, search.critical()));
                 }
             }

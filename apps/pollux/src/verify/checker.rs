@@ -5,7 +5,9 @@ use pollux_pmd::mempool::time::{Ns, Tsc};
 use pollux_pmd::mempool::{Burst, Mbuf, PoolCache};
 use pollux_pmd::net::{ParseOptions, Parsed, classify};
 use pollux_pmd::stream::{SequenceCounts, SequenceTracker, Verdict};
-use pollux_pmd::{Cause, Clock, LatencyHistogram, RxQueue, RxState, Tally, TallyView, TscClock};
+use pollux_pmd::{
+    Cause, Clock, LatencyHistogram, LatencyView, RxQueue, RxState, Tally, TallyView, TscClock,
+};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -101,6 +103,10 @@ impl Checker {
 
     pub(crate) fn tally(&self) -> TallyView {
         self.tally.view()
+    }
+
+    pub(super) fn latency(&self) -> LatencyView {
+        self.counts.latency.view()
     }
 
     /// Polls until it is to stop, the end has come, or all queues have come to theirs.

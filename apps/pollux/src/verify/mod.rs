@@ -207,6 +207,9 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let stop = house.stop.clone();
     let checker = Checker::new(queues, cache, content, options, all, until, stop);
     ledger.add("verify", checker.tally());
+    if !recorded {
+        house.latencies.add("verify", checker.latency());
+    }
     let mut ended = house.run(
         "verify",
         vec![move || checker.run()],

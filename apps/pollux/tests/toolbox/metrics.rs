@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{Capture, datagram, pollux, refused};
+use crate::support::{Capture, Folder, datagram, pollux, refused, run, text};
 
 /// A sub-command that serves its metrics, until this is dropped.
 struct Watched {
@@ -87,6 +87,24 @@ fn runs_can_be_watched() {
     let named = format!("cannot serve metrics on {}", forward.address);
     assert!(message.contains(&named), "{message}");
     drop(forward);
+
+    let trials = ["--sizes", "64", "--trial", "0.05", "--trials", "1000"];
+    let rates = ["--port", "loopback", "--rate-min", "10", "--rate-max", "1k"];
+    let bench = Watched::start("bench", &[&trials[..], &rates].concat());
+    bench.above(
+        0.0,
+        "pollux_frame_latency_seconds_count{of=\"64 B at 1000 pps\"}",
+    );
+    drop(bench);
+
+    let folder = Folder::new();
+    let socket = folder.path("verify.sock");
+    let spec = |role| format!("vhost-user:{},role={role}", socket.display());
+    let verify = Watched::start("verify", &[&spec("device,server")]);
+    let sent = run("generate", &[&spec("driver"), "--count", "100"]);
+    assert!(sent.status.success(), "{}", text(&sent.stderr));
+    verify.above(99.0, "pollux_frame_latency_seconds_count{of=\"verify\"}");
+    drop(verify);
 
     // Senders are streams. The last frame is due only when the test is over.
     let frame = datagram(0x0a00_0001, 7502, b"payload");
