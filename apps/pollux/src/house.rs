@@ -18,7 +18,6 @@ use pollux_program::{Failure, ReportFile, seconds};
 use serde::Serialize;
 
 use self::meter::Meter;
-pub(crate) use self::meter::scaled;
 use self::page::Latencies;
 pub(crate) use self::report::{Base, Quantiles};
 pub(crate) use self::rig::Rig;

@@ -12,6 +12,7 @@ mod payload;
 mod ports;
 mod quota;
 mod replay;
+mod scale;
 mod streams;
 mod sys;
 mod ticker;

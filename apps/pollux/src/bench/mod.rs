@@ -22,8 +22,9 @@ use self::search::{Critical, Search};
 use self::stand::{CACHE, Plan, Stand};
 use self::trial::Sum;
 use crate::generate::{Ends, Rate};
-use crate::house::{House, Options, Rig, scaled};
+use crate::house::{House, Options, Rig};
 use crate::payload::{Content, HEADER, Pattern};
+use crate::scale::scaled;
 
 /// Bytes of the frame check sequence, which sizes here count as RFC 2544 does (section 9.1), and
 /// buffers do not hold.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::report::SizeReport;
-use crate::house::scaled;
+use crate::scale::scaled;
 
 /// The picture.
 const WIDTH: f64 = 800.0;

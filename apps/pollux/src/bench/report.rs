@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use super::search::Critical;
 use super::{Args, Tried};
-use crate::house::{Base, Quantiles, scaled};
+use crate::house::{Base, Quantiles};
+use crate::scale::scaled;
 
 /// What `--report` writes.
 #[derive(Serialize)]

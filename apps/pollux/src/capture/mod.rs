@@ -28,6 +28,7 @@ use self::filter::Filter;
 use self::receiver::{Counts, Receiver};
 use crate::house::{Base, House, Options};
 use crate::quota::Quota;
+use crate::scale::prefixed;
 
 /// Buffers in each loop's own cache.
 const CACHE: usize = 512;
@@ -106,23 +107,15 @@ pub(crate) struct Args {
 /// Reads a size, for clap's `value_parser`.
 fn bytes(text: &str) -> Result<u64, String> {
     /// Header, statistics and a frame or two.
-    const LEAST: u64 = 10_000;
-    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let factor = match text[number.len()..].to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "k" | "kb" => 1_000,
-        "m" | "mb" => 1_000_000,
-        "g" | "gb" => 1_000_000_000,
-        unit => return Err(format!("`{unit}` is no unit: k, M or G")),
-    };
-    let size = number
-        .parse::<u64>()
-        .ok()
-        .and_then(|n| n.checked_mul(factor));
-    match size {
-        None => Err("not a number of bytes, as in 100MB".into()),
-        Some(size) if size < LEAST => Err(format!("must be at least {LEAST} bytes")),
-        Some(size) => Ok(size),
+    const LEAST: u32 = 10_000;
+    /// Above it, not every number of bytes is one of the floating point's.
+    const MOST: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
+    match prefixed(text) {
+        Some((size, "" | "B")) if size < f64::from(LEAST) => {
+            Err(format!("must be at least {LEAST} bytes"))
+        }
+        Some((size, "" | "B")) if size <= MOST => Ok(size as u64),
+        _ => Err("write a number of bytes like 500k, 100MB or 4GB".into()),
     }
 }
 
@@ -342,16 +335,9 @@ mod tests {
         assert_eq!(bytes("100MB"), Ok(100_000_000));
         assert_eq!(bytes("500k"), Ok(500_000));
         assert_eq!(bytes("4G"), Ok(4_000_000_000));
+        assert_eq!(bytes("1.5GB"), Ok(1_500_000_000));
         assert_eq!(bytes("65536"), Ok(65_536));
-        for text in [
-            "",
-            "MB",
-            "1",
-            "-5MB",
-            "1TB",
-            "99999999999999999999GB",
-            "1.5GB",
-        ] {
+        for text in ["", "MB", "1", "-5MB", "1TB", "99999999999999999999GB"] {
             assert!(bytes(text).is_err(), "{text}");
         }
     }

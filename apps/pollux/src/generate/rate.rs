@@ -5,6 +5,8 @@ use std::fmt;
 use pollux_pmd::mempool::time::{Ns, Tsc};
 use pollux_pmd::{Clock, TscClock};
 
+use crate::scale::prefixed;
+
 /// How far a loop may be behind its schedule and still make up for it. Further on, what was held
 /// up stays behind: a burst of all that would be no longer the rate that was asked for.
 const MAX_BEHIND: Ns = Ns(10_000_000);
@@ -28,16 +30,7 @@ impl Rate {
         if text == "max" {
             return Ok(Self::Max);
         }
-        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
-        let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
-        let number: f64 = number.parse().map_err(|_| FORM)?;
-        let (factor, unit) = match unit.chars().next() {
-            Some('k' | 'K') => (1e3, &unit[1..]),
-            Some('M') => (1e6, &unit[1..]),
-            Some('G') => (1e9, &unit[1..]),
-            _ => (1.0, unit),
-        };
-        let number = number * factor;
+        let (number, unit) = prefixed(text).ok_or(FORM)?;
         // From one frame in some minutes to what no wire carries.
         if !(0.001..=1e15).contains(&number) {
             return Err("must be from 0.001 to 1e15 a second".into());

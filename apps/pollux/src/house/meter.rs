@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use pollux_pmd::Ledger;
 use pollux_program::ports::{PortView, Traffic};
 
+use crate::scale::scaled;
+
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Makes rates of counters.
@@ -61,38 +63,4 @@ impl<'p> Meter<'p> {
 /// Packets and bits a second.
 fn both(packets: f64, bytes: f64) -> String {
     format!("{}pps {}bit/s", scaled(packets), scaled(bytes * 8.0))
-}
-
-/// Three figures and a unit prefix.
-pub(crate) fn scaled(n: f64) -> String {
-    let (n, prefix) = match n {
-        n if n < 1e3 => (n, ""),
-        n if n < 1e6 => (n / 1e3, "k"),
-        n if n < 1e9 => (n / 1e6, "M"),
-        n => (n / 1e9, "G"),
-    };
-    let digits = match n {
-        n if n < 10.0 && !prefix.is_empty() => 2,
-        n if n < 100.0 && !prefix.is_empty() => 1,
-        _ => 0,
-    };
-    format!("{n:.digits$} {prefix}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rates_have_three_figures() {
-        for (n, text) in [
-            (0.0, "0 "),
-            (999.0, "999 "),
-            (1500.0, "1.50 k"),
-            (14_880_952.0, "14.9 M"),
-            (1e11, "100 G"),
-        ] {
-            assert_eq!(scaled(n), text);
-        }
-    }
 }

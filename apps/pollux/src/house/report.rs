@@ -8,7 +8,7 @@ use pollux_program::LedgerReport;
 use pollux_program::ports::{PortView, Traffic};
 use serde::Serialize;
 
-use super::meter::scaled;
+use crate::scale::scaled;
 
 /// Version of the reports' layout; grows with every change that a reader could notice.
 const SCHEMA: u32 = 1;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::openmetrics::{Labels, Page};
+use crate::scale::scaled;
 
 /// What is shown, under a title.
 #[derive(Debug, PartialEq)]
@@ -307,30 +308,12 @@ fn quantile(buckets: &[(f64, f64)], share: f64) -> Option<f64> {
     found.map(|(bound, _)| *bound)
 }
 
-/// A number with a unit's prefix, to three figures.
-fn scaled(value: f64, unit: &str) -> String {
-    let (value, prefix) = match value {
-        v if v >= 1e9 => (v / 1e9, "G"),
-        v if v >= 1e6 => (v / 1e6, "M"),
-        v if v >= 1e3 => (v / 1e3, "k"),
-        v => (v, ""),
-    };
-    let digits = if value >= 100.0 || (prefix.is_empty() && value.fract() == 0.0) {
-        0
-    } else if value >= 10.0 {
-        1
-    } else {
-        2
-    };
-    format!("{value:.digits$} {prefix}{unit}").trim_end().into()
-}
-
 fn rate(per_second: f64) -> String {
-    scaled(per_second, "/s")
+    format!("{}/s", scaled(per_second))
 }
 
 fn bits(per_second: f64) -> String {
-    scaled(per_second, "bit/s")
+    format!("{}bit/s", scaled(per_second))
 }
 
 fn count(value: f64) -> String {

@@ -1,0 +1,80 @@
+//! Numbers with a prefix of their unit, as people write and read them: 250k, 1.5M, 10G.
+
+/// Three figures, a space, and the prefix, for the unit to follow. Whole numbers below a thousand
+/// have no decimals.
+pub(crate) fn scaled(n: f64) -> String {
+    // Rounded first, so that 999.7 is 1.00 k and not 1000.
+    let figure = 10_f64.powf(n.abs().log10().floor() - 2.0);
+    let n = if n == 0.0 {
+        n
+    } else {
+        (n / figure).round() * figure
+    };
+    let (n, prefix) = match n {
+        n if n < 1e3 => (n, ""),
+        n if n < 1e6 => (n / 1e3, "k"),
+        n if n < 1e9 => (n / 1e6, "M"),
+        n => (n / 1e9, "G"),
+    };
+    let digits = match n {
+        n if n >= 100.0 || prefix.is_empty() && n.fract() == 0.0 => 0,
+        n if n >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{n:.digits$} {prefix}")
+}
+
+/// Reads a number, which may have decimals, and its prefix; and leaves the unit. No exponents and
+/// no signs. Small letters but k are no prefixes: m is a thousandth.
+pub(crate) fn prefixed(text: &str) -> Option<(f64, &str)> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
+    let number: f64 = number.parse().ok()?;
+    let factors = [('k', 1e3), ('K', 1e3), ('M', 1e6), ('G', 1e9)];
+    let found = factors
+        .iter()
+        .find_map(|&(prefix, factor)| Some((factor, unit.strip_prefix(prefix)?)));
+    let (factor, unit) = found.unwrap_or((1.0, unit));
+    Some((number * factor, unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_figures() {
+        for (n, text) in [
+            (0.0, "0 "),
+            (0.35, "0.35 "),
+            (1.5, "1.50 "),
+            (12.34, "12.3 "),
+            (50.0, "50 "),
+            (999.0, "999 "),
+            (999.7, "1.00 k"),
+            (1500.0, "1.50 k"),
+            (14_880_952.0, "14.9 M"),
+            (999_999_999.0, "1.00 G"),
+            (1e11, "100 G"),
+        ] {
+            assert_eq!(scaled(n), text);
+        }
+    }
+
+    #[test]
+    fn numbers_are_read_with_their_prefix() {
+        for (text, read) in [
+            ("100", (100.0, "")),
+            ("1.5Mpps", (1.5e6, "pps")),
+            ("250k", (250e3, "")),
+            ("4GB", (4e9, "B")),
+            ("1mpps", (1.0, "mpps")),
+            ("1e6", (1.0, "e6")),
+        ] {
+            assert_eq!(prefixed(text), Some(read), "{text}");
+        }
+        for text in ["", "k", "-1", "1..2", "inf", "."] {
+            assert_eq!(prefixed(text), None, "{text}");
+        }
+    }
+}
