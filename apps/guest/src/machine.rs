@@ -48,7 +48,12 @@ pub(crate) const MACHINES: &[Machine] = &[
     machine("virtio", Owner::Program, 1, NIC),
     machine("virtio-packed", Owner::Program, 1, NIC),
     machine("igb", Owner::Program, 2, NIC),
-    machine("af_packet", Owner::Kernel, 1, NIC),
+    machine(
+        "af_packet",
+        Owner::Kernel,
+        1,
+        &[suite::FILTERS, suite::LINK],
+    ),
     machine("refusals", Owner::Program, 1, &[suite::REFUSALS]),
     machine("no-iommu", Owner::Kernel, 1, &[suite::NO_IOMMU]),
 ];
