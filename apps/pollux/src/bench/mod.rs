@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use pollux_pmd::mempool::{Mempool, PoolConfig};
-use pollux_pmd::net::{UDP_HEADERS, UdpEndpoint};
+use pollux_pmd::net::UDP_HEADERS;
 use pollux_pmd::{Capabilities, LatencyHistogram, Ledger, PortConfig, Registry};
 use pollux_program::{Failure, ports, seconds};
 
@@ -21,7 +21,7 @@ use self::report::{Report, SizeReport};
 use self::search::{Critical, Search};
 use self::stand::{CACHE, Plan, Stand};
 use self::trial::Sum;
-use crate::generate::{Ends, Rate};
+use crate::generate::{Ends, Flows, Rate};
 use crate::house::{House, Options, Rig};
 use crate::payload::{Content, HEADER, Pattern};
 use crate::scale::scaled;
@@ -40,12 +40,14 @@ const CHECK_SEQUENCE: u16 = 4;
 /// not reach its rate, because its port took no more or its CPU was busy, is not loss-free.
 ///
 /// Sizes are those of frames with their check sequence, as in RFC 2544: 64 is the shortest.
-/// --cores takes two CPUs, of the sender and of the receiver. A signal ends the run with what is
+/// --cores takes the CPUs of the senders, of which there is one for each queue, and that of the
+/// receiver. A device spreads flows over its receive queues, so give it some. A signal ends the run with what is
 /// known by then (docs/formats/bench.md).
 ///
 /// Examples:
 ///   pollux bench --port loopback --rate-max 20M --plot curve.svg
 ///   pollux bench --tx af_packet:eth1 --rx af_packet:eth2 --cores 2,3 --report run.json
+///   pollux bench --tx af_xdp:eth1 --rx af_xdp:eth2 --queues 2 --flows 64 --cores 2,3,4
 ///   pollux bench --tx vhost-user:/run/a.sock --rx vhost-user:/run/b.sock --sizes 64 --trials 20
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -99,6 +101,16 @@ pub(crate) struct Args {
     /// Seconds for which frames are waited for, after the last one that came
     #[arg(long, value_name = "S", default_value = "0.25", value_parser = seconds)]
     settle: Duration,
+
+    /// Queues of each port: a loop sends on each, and one loop receives from all
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
+    queues: u16,
+
+    /// Flows, which differ in their source ports [default: one for each queue]
+    #[arg(long, value_name = "N", help_heading = "Flows")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
+    flows: Option<u16>,
 
     /// Descriptors in each queue's ring
     #[arg(long, value_name = "N", default_value_t = 1024)]
@@ -162,12 +174,12 @@ impl Tried {
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let house = House::new(&args.run)?;
     args.check(&house)?;
-    let (rig, ledger, pool, ends) = args.start(registry)?;
+    let (rig, ledger, pool, flows) = args.start(registry)?;
     let plot = args.plot.as_deref().map(create).transpose()?;
-    let begun = house.begin(&["sender", "receiver"])?;
+    let begun = house.begin(&[&vec!["sender"; args.queues.into()][..], &["receiver"]].concat())?;
     let content = Content::new(Pattern::Random, 1, usize::from(args.longest()));
     let on = (&house, &begun);
-    let mut stand = Stand::new(on, (rig, ledger), pool, content, ends)?;
+    let mut stand = Stand::new(on, (rig, ledger), pool, content, flows)?;
 
     let mut sizes = Vec::new();
     if stand.wait_for_links()? {
@@ -205,8 +217,18 @@ impl Args {
     /// Refuses options that contradict each other.
     fn check(&self, house: &House) -> Result<(), Failure> {
         let refuse = |what: String| Err(Failure::Usage(anyhow!(what)));
-        if !matches!(house.cores().len(), 0 | 2) {
-            return refuse("--cores: give two CPUs, of the sender and of the receiver".into());
+        let loops = usize::from(self.queues) + 1;
+        if ![0, loops].contains(&house.cores().len()) {
+            return refuse(format!(
+                "--cores: give {loops} CPUs, of the sender on each queue and of the receiver"
+            ));
+        }
+        if self.flows() < self.queues {
+            return refuse(format!(
+                "--flows {}: give one for each of the {} queues at least",
+                self.flows(),
+                self.queues
+            ));
         }
         if self.rate_min >= self.rate_max {
             return refuse(format!(
@@ -232,20 +254,22 @@ impl Args {
             .map_or(0, |size| size - CHECK_SEQUENCE)
     }
 
+    fn flows(&self) -> u16 {
+        self.flows.unwrap_or(self.queues)
+    }
+
     /// The specs of the ports, the sender's first; with their queues, to receive and to send.
     fn ports(&self) -> Vec<(&str, u16, u16)> {
+        let n = self.queues;
         match (&self.port, &self.tx, &self.rx) {
-            (None, Some(tx), Some(rx)) => vec![(tx, 0, 1), (rx, 1, 0)],
-            (port, ..) => port.iter().map(|port| (port.as_str(), 1, 1)).collect(),
+            (None, Some(tx), Some(rx)) => vec![(tx, 0, n), (rx, n, 0)],
+            (port, ..) => port.iter().map(|port| (port.as_str(), n, n)).collect(),
         }
     }
 
     /// Opens the ports and starts them.
     #[allow(clippy::type_complexity)] // taken apart where it is called
-    fn start(
-        &self,
-        registry: &Registry,
-    ) -> Result<(Rig, Ledger, Mempool, (UdpEndpoint, UdpEndpoint)), Failure> {
+    fn start(&self, registry: &Registry) -> Result<(Rig, Ledger, Mempool, Vec<Flows>), Failure> {
         let specs = self.ports();
         let names: Vec<_> = specs.iter().map(|(spec, ..)| spec).collect();
         let opened = ports::open(registry, &names)?;
@@ -261,9 +285,12 @@ impl Args {
         }
         let sender = opened.first().context("no port was opened")?;
         let ends = self.ends.endpoints(&sender.capabilities());
+        let queues = usize::from(self.queues);
+        let flows = (0..queues).map(|i| Flows::by_port(ends, self.flows(), (i, queues)));
+        let flows: Vec<_> = flows.collect::<Result<_, _>>().map_err(Failure::Usage)?;
         // One pool, since a wire inside the process takes buffers from sender to receiver.
         let pool = Mempool::new(PoolConfig {
-            buffers: 4 * self.ring.min(1 << 16) + 4 * CACHE,
+            buffers: queues * (4 * self.ring.min(1 << 16) + CACHE) + 3 * CACHE,
             data_room: usize::from(self.longest()).max(PoolConfig::default().data_room),
             ..PoolConfig::default()
         })
@@ -280,7 +307,7 @@ impl Args {
         let configured: Vec<_> = configured.collect::<Result<_, _>>()?;
         let mut ledger = Ledger::new();
         let rig = Rig::start(configured, &mut ledger)?;
-        Ok((rig, ledger, pool, ends))
+        Ok((rig, ledger, pool, flows))
     }
 
     /// Looks for the critical rate of one size.

@@ -4,9 +4,9 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use pollux_pmd::lcore::{self, StopFlag};
+use pollux_pmd::lcore::{self, Lcore, StopFlag};
 use pollux_pmd::mempool::{Burst, Mempool, PoolCache};
-use pollux_pmd::net::{ParseOptions, UdpEndpoint};
+use pollux_pmd::net::ParseOptions;
 use pollux_pmd::port::{Port, Started};
 use pollux_pmd::{LatencyHistogram, Ledger, RxQueue, Tally, TscClock, TxQueue};
 use pollux_program::Failure;
@@ -31,9 +31,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How long a link may take to come up.
 const LINK: Duration = Duration::from_secs(10);
 
-/// Numbers of flows that a header can hold, one for each trial: so that a frame which comes late
-/// is not taken for one of the next trial.
-const FLOWS: u32 = u16::MAX as u32;
+/// Numbers of flows that a header can hold. Each trial has its own: so that a frame which comes
+/// late is not taken for one of the next trial.
+const NUMBERS: u32 = 1 << u16::BITS;
 
 /// What a trial is to be.
 #[derive(Clone, Copy)]
@@ -48,9 +48,10 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Frames to be sent.
-    pub(super) fn frames(&self) -> u64 {
-        (self.rate * self.duration.as_secs_f64()).round().max(1.0) as u64
+    /// Frames to be sent: of each of the loops as many.
+    fn frames(&self, loops: usize) -> u64 {
+        let frames = (self.rate * self.duration.as_secs_f64()).round().max(1.0) as u64;
+        frames.next_multiple_of(loops as u64)
     }
 }
 
@@ -62,7 +63,8 @@ pub(super) struct Stand<'a> {
     /// For what the main thread does with the transmit queue between two trials.
     cache: PoolCache,
     content: Arc<Content>,
-    ends: (UdpEndpoint, UdpEndpoint),
+    /// Of each sender, as they are at the beginning of the first trial.
+    flows: Vec<Flows>,
     ports: Vec<Port<Started>>,
     views: Vec<PortView>,
     tx: Vec<TxQueue>,
@@ -81,7 +83,7 @@ impl<'a> Stand<'a> {
         (rig, mut ledger): (Rig, Ledger),
         pool: Mempool,
         content: Content,
-        ends: (UdpEndpoint, UdpEndpoint),
+        flows: Vec<Flows>,
     ) -> anyhow::Result<Self> {
         let tally = Tally::new();
         ledger.add("receiver", tally.view());
@@ -92,7 +94,7 @@ impl<'a> Stand<'a> {
             cache: pool.cache(CACHE).context("no packet buffers")?,
             pool,
             content: Arc::new(content),
-            ends,
+            flows,
             ports: rig.ports,
             views: rig.views,
             tx: rig.tx.into_iter().flatten().collect(),
@@ -134,8 +136,11 @@ impl<'a> Stand<'a> {
         plan: Plan,
         latency: LatencyHistogram,
     ) -> Result<(Option<Trial>, LatencyHistogram), Failure> {
-        let frames = plan.frames();
-        let number = (self.trials % FLOWS) as u16;
+        let loops = self.flows.len();
+        let frames = plan.frames(loops);
+        let flows: usize = self.flows.iter().map(Flows::len).sum();
+        let turns = NUMBERS / flows as u32;
+        let first = (self.trials % turns * flows as u32) as u16;
         self.trials += 1;
         let (sending, receiving) = (StopFlag::new(), StopFlag::new());
         let until = Until {
@@ -147,30 +152,17 @@ impl<'a> Stand<'a> {
             self.pool.cache(CACHE).context("no packet buffers")?,
             Arc::clone(&self.content),
             ParseOptions::default(),
-            number..=number,
+            first..=first + (flows - 1) as u16,
             until,
             receiving.clone(),
         );
         let checker = checker.adding_to(std::mem::take(&mut self.tally), latency);
         let before = (self.ledger.balance(), self.sent());
-        let sender = Sender {
-            tx: self.tx.pop().context("there is no transmit queue")?,
-            cache: self.pool.cache(CACHE).context("no packet buffers")?,
-            flows: Flows::one(number, self.ends),
-            sizes: [plan.bytes].into(),
-            size: 0,
-            content: Arc::clone(&self.content),
-            rate: Rate::Frames(plan.rate),
-            place: (0, 1),
-            together: None,
-            left: frames,
-            stop: sending.clone(),
-            clock: TscClock::get(),
-        };
+        let senders = self.senders(plan, first, &sending)?;
 
         let core = |i| self.house.cores().get(i).copied();
         let (polls, polling) = mpsc::channel();
-        let receiver = lcore::launch("receiver", core(1), move || {
+        let receiver = lcore::launch("receiver", core(loops), move || {
             // The other side waits, so it takes this; if it did not, there were nothing to do.
             let _ = polls.send(());
             checker.run()
@@ -179,23 +171,39 @@ impl<'a> Stand<'a> {
         // Frames are sent once somebody looks for them. A loop that could not be pinned never
         // does; its end tells.
         let _ = polling.recv();
-        let sender = lcore::launch("sender", core(0), move || sender.run());
-        let sender = sender.inspect_err(|_| receiving.stop());
-        let sender = sender.map_err(anyhow::Error::new)?;
+        let stop = || {
+            sending.stop();
+            receiving.stop();
+        };
+        let launched = senders
+            .into_iter()
+            .enumerate()
+            .map(|(i, sender)| lcore::launch("sender", core(i), move || sender.run()));
+        let launched: Result<Vec<_>, _> = launched.collect();
+        // Those that run are to end even if one cannot begin.
+        let senders = launched.inspect_err(|_| stop());
+        let senders = senders.map_err(anyhow::Error::new)?;
         lcore::keep_off(self.house.cores());
 
         let begin = Instant::now();
-        while !sender.is_finished() {
+        while !senders.iter().all(Lcore::is_finished) {
             if self.is_over() || begin.elapsed() > 2 * plan.duration + PATIENCE {
                 sending.stop();
             }
             self.watch.keep(&self.ports);
             std::thread::sleep(NAP);
         }
-        let sent = sender.join().map_err(anyhow::Error::new);
-        let sent = sent.inspect_err(|_| receiving.stop())?;
-        self.tx.push(sent.tx);
-        let all_sent = |stand: &Self| stand.sent() - before.1 >= frames - sent.unsent;
+        let sent: Result<Vec<_>, _> = senders.into_iter().map(Lcore::join).collect();
+        let sent = sent.inspect_err(|_| stop()).map_err(anyhow::Error::new)?;
+        let (mut unsent, mut span_s, mut had_room) = (0, 0_f64, true);
+        for (i, sent) in sent.into_iter().enumerate() {
+            self.tx.push(sent.tx);
+            unsent += sent.unsent;
+            // The turn of each loop begins after those before it.
+            span_s = span_s.max(sent.span_s - i as f64 / plan.rate);
+            had_room &= sent.full == 0;
+        }
+        let all_sent = |stand: &Self| stand.sent() - before.1 >= frames - unsent;
         let (mut since, mut came) = (Instant::now(), 0);
         while !(receiver.is_finished() && all_sent(self))
             && since.elapsed() < plan.settle
@@ -216,14 +224,42 @@ impl<'a> Stand<'a> {
             rate: plan.rate,
             frames,
             sent: (self.sent() - before.1).min(frames),
-            span_s: sent.span_s,
-            had_room: sent.full == 0,
+            span_s,
+            had_room,
             received: checked.sequence.unique.min(frames),
             corrupt: checked.counts.corrupt,
             dropped: Losses::between(&before.0, &self.ledger.balance()),
         };
         let complete = !self.is_over();
         Ok((complete.then_some(trial), checked.counts.latency))
+    }
+
+    /// The loops that send a trial's frames: one for each queue, which it takes along.
+    fn senders(
+        &mut self,
+        plan: Plan,
+        first: u16,
+        sending: &StopFlag,
+    ) -> anyhow::Result<Vec<Sender>> {
+        let loops = self.flows.len();
+        let mut senders = Vec::new();
+        for (i, (tx, flows)) in self.tx.drain(..).zip(&self.flows).enumerate() {
+            senders.push(Sender {
+                tx,
+                cache: self.pool.cache(CACHE).context("no packet buffers")?,
+                flows: flows.clone().numbered_from(first),
+                sizes: [plan.bytes].into(),
+                size: 0,
+                content: Arc::clone(&self.content),
+                rate: Rate::Frames(plan.rate).share(loops),
+                place: (i, loops),
+                together: None,
+                left: plan.frames(loops) / loops as u64,
+                stop: sending.clone(),
+                clock: TscClock::get(),
+            });
+        }
+        Ok(senders)
     }
 
     /// Has the driver go on with what it has taken but not sent.

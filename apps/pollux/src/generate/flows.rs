@@ -88,6 +88,7 @@ impl Addresses<'_> {
 }
 
 /// One flow of a loop.
+#[derive(Clone)]
 struct Flow {
     number: u16,
     /// Of the next frame.
@@ -96,6 +97,7 @@ struct Flow {
 }
 
 /// The flows of one loop, which come in turn.
+#[derive(Clone)]
 pub(crate) struct Flows {
     mine: Box<[Flow]>,
     next: usize,
@@ -103,18 +105,33 @@ pub(crate) struct Flows {
 }
 
 impl Flows {
-    /// A single flow, with a number of the caller's.
-    pub(crate) fn one(number: u16, (src, dst): (UdpEndpoint, UdpEndpoint)) -> Self {
-        let flow = Flow {
-            number,
-            sequence: 0,
-            template: UdpTemplate::new(src, dst).with_checksum(true),
+    /// Of `n` flows that differ in their source ports, those of loop `i` of `loops`, as in
+    /// [`new`](Self::new).
+    pub(crate) fn by_port(
+        (src, dst): (UdpEndpoint, UdpEndpoint),
+        n: u16,
+        place: (usize, usize),
+    ) -> anyhow::Result<Self> {
+        let addresses = Addresses {
+            src,
+            dst,
+            vary: &[Vary::SrcPort],
+            checksum: true,
         };
-        Self {
-            mine: [flow].into(),
-            next: 0,
-            tag: None,
+        Self::new(&addresses, n, place, None)
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.mine.len()
+    }
+
+    /// The same flows, with numbers that are greater by `first`.
+    pub(crate) fn numbered_from(mut self, first: u16) -> Self {
+        for flow in &mut self.mine {
+            flow.number = flow.number.wrapping_add(first);
         }
+        self
     }
 
     /// Of `n` flows, those whose turn it is when `loops` loops share them out and this is number

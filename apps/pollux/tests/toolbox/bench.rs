@@ -120,6 +120,34 @@ fn assert_picture(svg: &str) {
 }
 
 #[test]
+fn several_queues_and_flows_are_searched() {
+    let options = [
+        "--port",
+        "loopback",
+        "--sizes",
+        "64",
+        "--queues",
+        "2",
+        "--flows",
+        "5",
+        "--rate-min",
+        "500",
+        "--rate-max",
+        "1G",
+    ];
+    let report = reported("bench", &[&options[..], &QUICK].concat(), 0);
+    assert_plausible(&report, &[64]);
+    assert_eq!(
+        (&report["queues"], &report["flows"]),
+        (&2.into(), &5.into())
+    );
+    for rate in report["sizes"][0]["rates"].as_array().unwrap() {
+        assert_eq!(rate["lost"], 0, "{rate}");
+    }
+    assert_eq!(report["ledger"]["balanced"], true);
+}
+
+#[test]
 fn json_is_printed_and_a_duration_ends_the_run() {
     let endless = [
         "--port",
@@ -203,7 +231,13 @@ fn what_cannot_be_is_refused() {
     says(&on(&["--tolerance", "0"]), 2, "0.001 to 0.5");
     says(&on(&["--loss-tolerance", "1"]), 2, "--loss-tolerance");
     says(&on(&["--trial", "0"]), 2, "above 0");
-    says(&on(&["--cores", "0"]), 2, "two CPUs");
+    says(&on(&["--cores", "0"]), 2, "2 CPUs");
+    says(&on(&["--queues", "2", "--flows", "1"]), 2, "each of the 2");
+    says(
+        &on(&["--flows", "9", "--src", "10.0.0.1:65530"]),
+        2,
+        "above 65535",
+    );
     says(
         &on(&["--plot", "/nowhere/x.svg"]),
         1,
