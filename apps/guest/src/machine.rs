@@ -36,6 +36,19 @@ impl Owner {
 /// What every driver of a NIC must do.
 const NIC: &[&[Test]] = &[
     suite::FRAMES,
+    suite::FULL,
+    suite::FILTERS,
+    suite::LINK,
+    suite::TRIGGER,
+    suite::KERNEL,
+    suite::LIFE,
+    suite::UNPLUG,
+];
+
+/// QEMU's 82576 does not count what finds no descriptor, and its driver does not yet notice that
+/// it is being unplugged.
+const NIC_82576: &[&[Test]] = &[
+    suite::FRAMES,
     suite::FILTERS,
     suite::LINK,
     suite::TRIGGER,
@@ -47,7 +60,7 @@ pub(crate) const MACHINES: &[Machine] = &[
     machine("e1000e", Owner::Program, 2, NIC),
     machine("virtio", Owner::Program, 1, NIC),
     machine("virtio-packed", Owner::Program, 1, NIC),
-    machine("igb", Owner::Program, 2, NIC),
+    machine("igb", Owner::Program, 2, NIC_82576),
     machine(
         "af_packet",
         Owner::Kernel,

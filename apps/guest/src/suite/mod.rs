@@ -12,9 +12,9 @@ use anyhow::Result;
 use crate::bench::Bench;
 
 pub(crate) use self::filters::FILTERS;
-pub(crate) use self::frames::FRAMES;
+pub(crate) use self::frames::{FRAMES, FULL};
 pub(crate) use self::kernel::KERNEL;
-pub(crate) use self::life::{LIFE, LINK, reflect};
+pub(crate) use self::life::{LIFE, LINK, UNPLUG, reflect};
 pub(crate) use self::refusals::{NO_IOMMU, REFUSALS};
 pub(crate) use self::trigger::TRIGGER;
 
