@@ -67,6 +67,7 @@ pub(crate) const MACHINES: &[Machine] = &[
         1,
         &[suite::FILTERS, suite::LINK],
     ),
+    machine("sriov", Owner::Program, 1, &[suite::SRIOV]),
     machine("refusals", Owner::Program, 1, &[suite::REFUSALS]),
     machine("no-iommu", Owner::Kernel, 1, &[suite::NO_IOMMU]),
 ];

@@ -6,6 +6,7 @@ mod bench;
 mod control;
 mod machine;
 mod nic;
+mod reflector;
 mod rig;
 mod runner;
 mod suite;
@@ -40,7 +41,13 @@ enum Command {
         tests: Vec<String>,
     },
     /// Send the frames of a NIC back as they come, until standard input ends; say when it begins
-    Reflect { machine: String, address: String },
+    Reflect {
+        machine: String,
+        address: String,
+        /// More of the port's, with a comma in front
+        #[arg(default_value = "")]
+        options: String,
+    },
     /// Run one test here
     Test { machine: String, test: String },
 }
@@ -69,7 +76,8 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Reflect {
             machine: name,
             address,
-        } => suite::reflect(machine(&name)?, &Nic { address }),
+            options,
+        } => reflector::reflect(machine(&name)?, &Nic { address }, &options),
         Command::Test {
             machine: name,
             test,

@@ -45,16 +45,16 @@ pub(crate) const BOTH_WAYS: [Way; 2] = [Way::AtoB, Way::BtoA];
 
 /// How the ports are set up.
 #[derive(Clone, Copy)]
-pub(crate) struct Setup {
+pub(crate) struct Setup<'a> {
     pub(crate) queues: u16,
     pub(crate) ring: usize,
     /// Buffers of the pool that both ports share.
     pub(crate) buffers: usize,
     /// More options of both specs, with a comma in front.
-    pub(crate) options: &'static str,
+    pub(crate) options: &'a str,
 }
 
-impl Default for Setup {
+impl Default for Setup<'_> {
     fn default() -> Self {
         Self {
             queues: 1,
@@ -106,7 +106,7 @@ pub(crate) fn job(count: u64) -> Job {
 
 impl End {
     /// Opens and starts the port on a NIC, and waits until its link is up.
-    pub(crate) fn open(owner: Owner, nic: &Nic, pool: &Mempool, setup: Setup) -> Result<Self> {
+    pub(crate) fn open(owner: Owner, nic: &Nic, pool: &Mempool, setup: Setup<'_>) -> Result<Self> {
         let config = PortConfig {
             rx_queues: setup.queues,
             tx_queues: setup.queues,
@@ -175,7 +175,7 @@ impl End {
 
     /// Stops the port, which has lost nothing: what its device counted since the start must be
     /// what its queues counted.
-    fn stop_and_compare(self) -> Result<()> {
+    pub(crate) fn stop_and_compare(self) -> Result<()> {
         let (spec, capabilities) = (self.port.spec().to_owned(), self.port.capabilities());
         let statistics = self.port.statistics();
         let received: Vec<_> = self.rx.iter().map(RxQueue::tally).collect();
@@ -214,7 +214,7 @@ impl End {
 }
 
 impl Rig {
-    pub(crate) fn open(bench: &Bench, setup: Setup) -> Result<Self> {
+    pub(crate) fn open(bench: &Bench, setup: Setup<'_>) -> Result<Self> {
         let pool = pool(setup.buffers)?;
         let owner = bench.machine.owner;
         let mut rig = Self {

@@ -94,7 +94,7 @@ fn random_sizes() -> Vec<usize> {
     (0..512).map(|_| random.random_range(SIZES)).collect()
 }
 
-fn exchange(bench: &Bench, setup: Setup, count: u64, sizes: &[usize]) -> Result<()> {
+fn exchange(bench: &Bench, setup: Setup<'_>, count: u64, sizes: &[usize]) -> Result<()> {
     let mut rig = Rig::open(bench, setup)?;
     for way in BOTH_WAYS {
         rig.exchange(way, count, sizes)?;

@@ -1,13 +1,11 @@
 //! Links that go, ports that stop, processes and devices that vanish.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, bail, ensure};
-use pollux_pmd::lcore::StopFlag;
+use anyhow::{Context as _, Result, ensure};
 use pollux_pmd::mempool::Burst;
 use pollux_pmd::{Ledger, Tally};
 use serde_json::json;
@@ -15,10 +13,10 @@ use serde_json::json;
 use super::Test;
 use crate::bench::Bench;
 use crate::control::Control;
-use crate::machine::Machine;
-use crate::nic::{Nic, PATIENCE, wait_until};
+use crate::nic::{PATIENCE, wait_until};
+use crate::reflector::Reflector;
 use crate::rig::{BOTH_WAYS, End, IP_A, IP_B, Rig, Setup, check_books, pool};
-use crate::wire::{Sender, reflect as send_back};
+use crate::wire::Sender;
 
 pub(crate) const LINK: &[Test] = &[Test {
     name: "link",
@@ -141,56 +139,17 @@ fn killed(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// The other process of [`two_processes`].
-pub(crate) fn reflect(machine: &'static Machine, nic: &Nic) -> Result<()> {
-    let (pool, mut ledger) = (pool(4096)?, Ledger::new());
-    let queues = machine.queues;
-    let mut end = End::open(
-        machine.owner,
-        nic,
-        &pool,
-        Setup {
-            queues,
-            ..Setup::default()
-        },
-    )?;
-    println!("ready {}", end.mac()?);
-    let stop = StopFlag::new();
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let _ = std::io::stdin().read_line(&mut String::new());
-            stop.stop();
-        });
-        send_back(&mut end, &pool, &mut ledger, &stop)
-    })?;
-    drop(end.stop()?);
-    check_books(&pool, &ledger)
-}
-
 fn two_processes(bench: &Bench) -> Result<()> {
-    let mut child = Command::new(std::env::current_exe()?)
-        .args(["reflect", bench.machine.name, &bench.b.address])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()?;
-    let mut said = BufReader::new(child.stdout.take().context("no output")?);
-    let mut line = String::new();
-    said.read_line(&mut line)?;
-    let Some(station) = line.trim().strip_prefix("ready ") else {
-        bail!("the other process ended: {}", child.wait()?);
-    };
+    let other = Reflector::start(bench.machine, &bench.b, "")?;
     let setup = Setup {
         queues: bench.machine.queues,
         ..Setup::default()
     };
     let (pool, mut ledger) = (pool(setup.buffers)?, Ledger::new());
     let mut a = End::open(bench.machine.owner, &bench.a, &pool, setup)?;
-    a.exchange_with_reflector(station.parse()?, &pool, &mut ledger, 10_000)?;
+    a.exchange_with_reflector(other.station, &pool, &mut ledger, 10_000)?;
     drop(a.stop()?);
-    // It ends when its input does.
-    drop(child.stdin.take());
-    let status = child.wait()?;
-    ensure!(status.success(), "the other process: {status}");
+    other.end()?;
     check_books(&pool, &ledger)
 }
 

@@ -5,6 +5,7 @@ mod frames;
 mod kernel;
 mod life;
 mod refusals;
+mod sriov;
 mod trigger;
 
 use anyhow::Result;
@@ -14,8 +15,9 @@ use crate::bench::Bench;
 pub(crate) use self::filters::FILTERS;
 pub(crate) use self::frames::{FRAMES, FULL};
 pub(crate) use self::kernel::KERNEL;
-pub(crate) use self::life::{LIFE, LINK, UNPLUG, reflect};
+pub(crate) use self::life::{LIFE, LINK, UNPLUG};
 pub(crate) use self::refusals::{NO_IOMMU, REFUSALS};
+pub(crate) use self::sriov::SRIOV;
 pub(crate) use self::trigger::TRIGGER;
 
 pub(crate) struct Test {
