@@ -55,6 +55,13 @@ impl Reflector {
         ensure!(status.success(), "the other process: {status}");
         Ok(())
     }
+
+    /// Kills it, whatever it does.
+    pub(crate) fn kill(mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
 }
 
 /// The process itself.

@@ -3,17 +3,21 @@
 
 use std::fs;
 use std::path::Path;
+use std::thread;
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use pollux_pmd::Ledger;
+use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::net::MacAddr;
 
 use super::Test;
 use crate::bench::Bench;
 use crate::machine::Owner;
-use crate::nic::{Nic, wait_until};
+use crate::nic::{Nic, PATIENCE, wait_until};
 use crate::reflector::Reflector;
-use crate::rig::{End, Setup, check_books, pool};
+use crate::rig::{End, Rig, Setup, Way, check_books, pool};
+use crate::wire::plain;
 
 pub(crate) const SRIOV: &[Test] = &[
     Test {
@@ -25,6 +29,21 @@ pub(crate) const SRIOV: &[Test] = &[
         name: "our-pf",
         shows: "of ours: three processes; the virtual functions have what it gives them",
         run: our_pf,
+    },
+    Test {
+        name: "vf-isolated",
+        shows: "a virtual function receives what is for its address in its VLANs, and nothing else",
+        run: isolated,
+    },
+    Test {
+        name: "vf-restarts",
+        shows: "one in a VLAN loses nothing while its neighbour is killed and starts, again and again",
+        run: restarts,
+    },
+    Test {
+        name: "pf-leaves",
+        shows: "a physical function that is stopped under traffic takes the link of the others along",
+        run: leaves,
     },
 ];
 
@@ -119,4 +138,134 @@ fn our_pf(bench: &Bench) -> Result<()> {
     }
     other.end()?;
     end_pf(bench, pf)
+}
+
+/// A frame, in a VLAN.
+fn tagged(mut frame: Vec<u8>, vlan: u16) -> Vec<u8> {
+    let [high, low] = vlan.to_be_bytes();
+    frame.splice(12..12, [0x81, 0x00, high, low]);
+    frame
+}
+
+/// The other process has the first function, this one has the second, and the third party.
+fn isolated(bench: &Bench) -> Result<()> {
+    let pf = start_pf(bench, "")?;
+    let [first, second] = functions(&bench.a)?;
+    ensure!(
+        first.group()? != second.group()?,
+        "both functions are in one IOMMU group, with one set of tables"
+    );
+    let other = Reflector::start(bench.machine, &first, &format!(",vlans=100{TOKEN}"))?;
+    let setup = Setup::default();
+    let pool = pool(setup.buffers)?;
+    let options = &format!(",vlans=200{TOKEN}");
+    let a = End::open(Owner::Program, &second, &pool, Setup { options, ..setup })?;
+    let b = End::open(Owner::Program, &bench.b, &pool, setup)?;
+    let mut ledger = Ledger::new();
+    for end in [&a, &b] {
+        ledger.add("port", end.rx[0].tally());
+    }
+    let (own, third) = (a.mac()?, b.mac()?);
+    let mut rig = Rig { a, b, pool, ledger };
+    let to = |station| plain(station, third);
+    let for_other = [
+        to(other.station),
+        tagged(to(other.station), 100),
+        tagged(to(MacAddr::BROADCAST), 100),
+    ];
+    let for_us = [tagged(to(own), 200), tagged(to(MacAddr::BROADCAST), 200)];
+    let for_nobody = [tagged(to(other.station), 200), tagged(to(own), 100)];
+    let sent = [&for_nobody[..], &for_other, &for_us].concat();
+    let came = rig.pass(Way::BtoA, &sent)?;
+    ensure!(
+        came.iter().map(|it| &it.bytes).eq(&for_us),
+        "{} frames came of {} that are for this function, or others came",
+        came.len(),
+        for_us.len()
+    );
+    // What the other one sends back shows what it received.
+    let mut came = Vec::new();
+    let began = Instant::now();
+    while came.len() < for_other.len() {
+        came.extend(rig.pass(Way::AtoB, &[])?);
+        ensure!(
+            began.elapsed() < PATIENCE,
+            "the other function received {} frames, not {}",
+            came.len(),
+            for_other.len()
+        );
+    }
+    let back = for_other.into_iter().map(|mut frame| {
+        frame[..6].copy_from_slice(&third.0);
+        frame[6..12].copy_from_slice(&other.station.0);
+        frame
+    });
+    ensure!(
+        came.into_iter().map(|it| it.bytes).eq(back),
+        "the other function received what was not for it"
+    );
+    rig.finish()?;
+    other.end()?;
+    end_pf(bench, pf)
+}
+
+/// The third party gets their frames with the tags that the device puts on, and sends them back
+/// with those: without one, none would come back.
+fn restarts(bench: &Bench) -> Result<()> {
+    /// Of the neighbour, at least.
+    const TIMES: usize = 4;
+    let pf = start_pf(bench, ",vf-vlans=100+200")?;
+    let [near, far] = functions(&bench.a)?;
+    let third = Reflector::start(bench.machine, &bench.b, "")?;
+    let over = StopFlag::new();
+    thread::scope(|scope| {
+        let neighbour = scope.spawn(|| -> Result<()> {
+            for time in 0.. {
+                if time >= TIMES && over.is_set() {
+                    break;
+                }
+                let process = Reflector::start(bench.machine, &far, TOKEN)?;
+                if time % 2 == 0 {
+                    process.kill()?;
+                } else {
+                    process.end()?;
+                }
+            }
+            Ok(())
+        });
+        let mut exchanged = Ok(());
+        while exchanged.is_ok() && !(over.is_set() && neighbour.is_finished()) {
+            exchanged = exchange(&near, TOKEN, third.station);
+            over.stop();
+        }
+        let neighbour = neighbour.join();
+        ensure!(matches!(neighbour, Ok(Ok(()))), "{neighbour:?}");
+        exchanged
+    })?;
+    exchange(&far, TOKEN, third.station)?;
+    third.end()?;
+    end_pf(bench, pf)
+}
+
+fn leaves(bench: &Bench) -> Result<()> {
+    let pf = start_pf(bench, "")?;
+    let [near, _] = functions(&bench.a)?;
+    let setup = Setup {
+        options: TOKEN,
+        ..Setup::default()
+    };
+    let (pool, mut ledger) = (pool(setup.buffers)?, Ledger::new());
+    let mut end = End::open(Owner::Program, &near, &pool, setup)?;
+    end.exchange_with_reflector(pf.station, &pool, &mut ledger, COUNT)?;
+    thread::scope(|scope| {
+        // It waits until nobody has its virtual functions.
+        let leaving = scope.spawn(|| end_pf(bench, pf));
+        let told = wait_until("the link is down", || !end.port.link().up);
+        drop(end.stop()?);
+        told?;
+        let left = leaving.join();
+        ensure!(matches!(left, Ok(Ok(()))), "{left:?}");
+        Ok(())
+    })?;
+    check_books(&pool, &ledger)
 }
