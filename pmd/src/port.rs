@@ -417,7 +417,7 @@ impl RxQueue {
     }
 
     /// What a loop can sleep on until frames come, if it [arms](Self::arm) the queue: an eventfd,
-    /// to be read empty. `None` if the device cannot wake anybody.
+    /// to be read empty, or waited for by its edges ([`Idle`](crate::lcore::idle::Idle)). `None` if the device cannot wake anybody.
     #[must_use]
     pub fn event(&self) -> Option<BorrowedFd<'_>> {
         self.driver.event()

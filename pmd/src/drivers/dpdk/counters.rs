@@ -12,7 +12,7 @@ use crate::ledger::{Cause, Tally};
 const LOSE_WITHOUT_MBUF: &[&str] = &["net_pcap", "net_tap"];
 
 /// How far the device's counters are in the ledger. They are of the port as a whole, so one receive
-/// queue brings them in. Of a device's further counters (`Device::statistics`) those of losses are
+/// queue brings them in. Of a device's further counters (`Control::statistics`) those of losses are
 /// parts of these, so nothing is taken from there.
 pub(super) struct Counters {
     loses_without_mbuf: bool,

@@ -2,12 +2,14 @@
 
 use std::ffi::{CStr, CString};
 use std::ptr;
-use std::sync::{Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
 
 use dpdk_sys as dpdk;
+use pollux_mempool::{IovaMap, MemoryRegion};
 
 use super::control::{Control, Seen};
 use super::eal::{Eal, lock, text_of};
+use super::reach::Reach;
 use crate::net::MacAddr;
 
 /// A device of DPDK that is ours alone. Closed, and removed from DPDK, when dropped: not under the
@@ -16,6 +18,8 @@ pub(super) struct Device {
     id: u16,
     info: dpdk::rte_eth_dev_info,
     seen: Mutex<Seen>,
+    /// The memory of a pool that it reaches, if it is on the PCI bus.
+    reach: OnceLock<Reach>,
 }
 
 // SAFETY: what `info` points to is static or lives as long as the device does, and is only read.
@@ -91,9 +95,28 @@ impl Device {
                     dpdk::rte_eth_dev_info_get(id, &raw mut info)
                 })?;
                 let seen = Mutex::default();
-                return Ok(Self { id, info, seen });
+                return Ok(Self {
+                    id,
+                    info,
+                    seen,
+                    reach: OnceLock::new(),
+                });
             }
         }
+    }
+
+    /// Lets it reach the memory of a pool, until it is dropped.
+    pub(super) fn reach(
+        &self,
+        eal: &Eal,
+        region: &Arc<MemoryRegion>,
+        addresses: &IovaMap,
+    ) -> Result<(), String> {
+        // SAFETY: a device of ours, which is removed when this is dropped, and not before `end`.
+        let reach = unsafe { Reach::new(eal, self.info.device, region, addresses) }?;
+        self.reach
+            .set(reach)
+            .map_err(|_| "the device reaches another pool already".to_owned())
     }
 
     /// DPDK's number of the device.
@@ -258,6 +281,9 @@ impl Drop for Device {
         unsafe {
             dpdk::rte_eth_dev_stop(self.id);
             let closed = dpdk::rte_eth_dev_close(self.id);
+            if let Some(reach) = self.reach.get() {
+                reach.end(self.info.device);
+            }
             let removed = dpdk::rte_dev_remove(self.info.device);
             if closed != 0 || removed != 0 {
                 tracing::warn!("DPDK device {}: close {closed}, remove {removed}", self.id);

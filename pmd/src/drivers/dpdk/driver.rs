@@ -179,8 +179,12 @@ impl Dpdk {
             None => Arc::new(Device::probe(&eal, &self.options.devargs).map_err(refused)?),
         };
         self.device = Some(device.clone());
-        let twins = iova_of(&config.pool, self.options.pci().is_some())
-            .and_then(|iova| Owner::new(&eal, &config.pool, iova.as_ref()));
+        let twins = iova_of(&config.pool, self.options.pci().is_some()).and_then(|iova| {
+            if let Some(iova) = &iova {
+                device.reach(&eal, config.pool.region(), iova)?;
+            }
+            Owner::new(&eal, &config.pool, iova.as_ref())
+        });
         let twins = Arc::new(twins.map_err(refused)?);
         // From here on both are given up together, by `stop`.
         self.twins = Some(twins.clone());

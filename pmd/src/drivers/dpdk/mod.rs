@@ -45,6 +45,8 @@ mod operations;
 #[cfg_attr(not(feature = "dpdk"), allow(dead_code))]
 mod options;
 #[cfg(feature = "dpdk")]
+mod reach;
+#[cfg(feature = "dpdk")]
 mod rx;
 #[cfg(feature = "dpdk")]
 mod stamps;

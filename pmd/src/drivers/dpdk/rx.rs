@@ -21,6 +21,9 @@ use crate::port::RxState;
 /// Frames whose bytes are not in a buffer of the mempool that they are of.
 const ELSEWHERE: u64 = dpdk::RTE_MBUF_F_EXTERNAL | dpdk::RTE_MBUF_F_INDIRECT;
 
+/// With so many free buffers DPDK finds as many as a driver asks for at once: all of them or none.
+const ENOUGH: usize = 4 * BURST;
+
 /// Longest frame that is put together from buffers that are not ours.
 const LONGEST: usize = 1 << 16;
 
@@ -98,8 +101,8 @@ impl Rx {
             return;
         }
         let mut n = self.burst();
-        if n == 0 && self.twins.pool().available() == 0 && !cache.is_empty() {
-            // All that is free is in the loop's cache, where DPDK does not look.
+        if n == 0 && self.twins.pool().available() < ENOUGH && !cache.is_empty() {
+            // What is free is in the loop's cache, where DPDK does not look.
             cache.flush();
             n = self.burst();
         }
@@ -384,6 +387,15 @@ impl RxDriver for Rx {
         if let Some(counters) = &mut self.counters {
             counters.sync(&self.device.control(), tally);
         }
-        self.twins.count_given(-mem::take(&mut self.taken));
+    }
+}
+
+impl Drop for Rx {
+    fn drop(&mut self) {
+        for &frame in &self.stash.frames[self.stash.from..self.stash.to] {
+            // SAFETY: received frames that nobody has asked for, and that are not used after this.
+            unsafe { dpdk::rte_pktmbuf_free(frame) };
+        }
+        self.twins.count_given(-self.taken);
     }
 }

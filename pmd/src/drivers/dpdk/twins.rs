@@ -13,7 +13,7 @@
 //! thread, as it does for each of its mempools, are DPDK's too, until [`Twins::flush`].
 
 use std::ffi::{CString, c_uint, c_void};
-use std::mem::{self, ManuallyDrop, MaybeUninit};
+use std::mem::{self, MaybeUninit};
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
@@ -89,14 +89,20 @@ unsafe impl Send for Twins {}
 unsafe impl Sync for Twins {}
 
 /// Keeps the twins for as long as a device may have them. Every holder drops its device first.
-pub(super) struct Owner(ManuallyDrop<Box<Twins>>);
+pub(super) struct Owner(NonNull<Twins>);
+
+// SAFETY: the twins are, and this is the one owner of them.
+unsafe impl Send for Owner {}
+// SAFETY: as above; it gives out shared references alone.
+unsafe impl Sync for Owner {}
 
 impl Deref for Owner {
     type Target = Twins;
 
     #[inline]
     fn deref(&self) -> &Twins {
-        &self.0
+        // SAFETY: allocated by `new`, freed by `drop`, and never borrowed exclusively between.
+        unsafe { self.0.as_ref() }
     }
 }
 
@@ -132,11 +138,11 @@ impl Owner {
             given: AtomicI64::new(0),
             memory,
         });
-        let made = twins
-            .populate()
-            .and_then(|()| (0..buffers).try_for_each(|index| twins.write(index, iova)));
-        let owner = Self(ManuallyDrop::new(twins));
-        made.map(|()| owner)
+        // DPDK keeps the address.
+        let owner = Self(NonNull::from(Box::leak(twins)));
+        owner.populate(owner.0)?;
+        (0..buffers).try_for_each(|index| owner.write(index, iova))?;
+        Ok(owner)
     }
 }
 
@@ -155,14 +161,15 @@ impl Drop for Owner {
         unsafe {
             (*self.mempool()).__bindgen_anon_1.pool_data = ptr::null_mut();
             dpdk::rte_mempool_free(self.mempool());
-            ManuallyDrop::drop(&mut self.0);
+            drop(Box::from_raw(self.0.as_ptr()));
         }
     }
 }
 
 impl Twins {
-    /// Tells DPDK where the elements of the mempool lie.
-    fn populate(&self) -> Result<(), String> {
+    /// Tells DPDK where the elements of the mempool lie. `this` is `self`, for as long as the mempool
+    /// lives.
+    fn populate(&self, this: NonNull<Self>) -> Result<(), String> {
         let stride = self.pool.stride().min(usize::from(u16::MAX)) as u16;
         let mut private = dpdk::rte_pktmbuf_pool_private {
             mbuf_data_room_size: stride,
@@ -201,7 +208,7 @@ impl Twins {
                  stride {stride}, {populated} of them)"
             ));
         }
-        made.__bindgen_anon_1.pool_data = ptr::from_ref(self).cast_mut().cast();
+        made.__bindgen_anon_1.pool_data = this.as_ptr().cast();
         Ok(())
     }
 

@@ -261,8 +261,13 @@ impl TxDriver for Tx {
             sent.count_errors(1);
         }
         self.copies.flush();
-        self.twins.count_given(mem::take(&mut self.given));
         // SAFETY: a started device. Not all can; the rest comes back when the device is closed.
         unsafe { dpdk::rte_eth_tx_done_cleanup(self.device.id(), self.queue, 0) };
+    }
+}
+
+impl Drop for Tx {
+    fn drop(&mut self) {
+        self.twins.count_given(self.given);
     }
 }

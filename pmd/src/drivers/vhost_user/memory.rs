@@ -135,18 +135,17 @@ fn map_region(
         len,
         guard: None,
     };
-    if !is_sealed {
-        // SAFETY: the mapping owns the range and gives the guard up before it; its bytes are reached
-        // as said below.
-        mapping.guard = Some(unsafe { Guard::new(at, len) }.map_err(system)?);
-    }
+    // Also where the file is sealed: holes can be made in it still, and where there are no hugepages
+    // left to fill one the access is a bus error too.
+    // SAFETY: the mapping owns the range and gives the guard up before it; its bytes are reached as
+    // said below.
+    mapping.guard = Some(unsafe { Guard::new(at, len) }.map_err(system)?);
     let mapping = Arc::new(mapping);
     // SAFETY: offset - start < page, inside the mapping.
     let first = unsafe { at.add((region.offset - start) as usize) };
     let keep = mapping.clone();
     // SAFETY: from `first` there are region.size bytes to the end of what was mapped, all inside
-    // the file, whose size is sealed, or else what it lacks is made up for by the guard; they are
-    // reached through `PeerMemory` alone, which forms no references, and the mapping is kept.
+    // the file, and what that comes to lack is made up for by the guard; they are reached through `PeerMemory` alone, which forms no references, and the mapping is kept.
     let region = unsafe { PeerRegion::new(first, region.size, region.guest, region.user, keep) };
     Ok((region, mapping))
 }
