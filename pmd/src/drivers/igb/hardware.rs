@@ -88,7 +88,8 @@ impl<B: Bus, C: Clock> Hardware<B, C> {
         words_mac([RAL.of(0), RAH.of(0)].map(|at| self.bus.read32(at)))
     }
 
-    /// Has the PHY agree with its peer on the fastest that both can.
+    /// Has the PHY agree with its peer on the fastest that both can. That takes seconds; a reset
+    /// of the device alone is none of the PHY, whose link may be up still: it stays as it is.
     pub(super) fn start_link(&self) {
         /// The PHY's control register, and its bits for "agree" and "again" (IEEE 802.3 section
         /// 22.2.4.1).
@@ -97,6 +98,9 @@ impl<B: Bus, C: Clock> Hardware<B, C> {
         const AGAIN: u32 = 1 << 9;
         let control = self.bus.read32(CTRL.at) & !(CTRL_FORCE_SPEED | CTRL_FORCE_DUPLEX);
         self.bus.write32(CTRL.at, control | CTRL_SET_LINK_UP);
+        if self.speed().is_some() {
+            return;
+        }
         self.with_phy(|| {
             let phy = 1 << 21;
             let value = MDIC_WRITE | phy | CONTROL << 16 | AGREE | AGAIN;

@@ -6,6 +6,11 @@ use crate::drivers::igb::registers::*;
 use crate::net::checksum::Checksum;
 
 impl Chip {
+    /// Whether the PHY was told anything since the last reset.
+    pub(crate) fn was_phy_written(&self) -> bool {
+        self.has(MDIC.at, MDIC_WRITE)
+    }
+
     /// The queue of a frame.
     pub(super) fn hashed_queue(&self, frame: &[u8]) -> usize {
         if self.get(MRQC.at) & MRQC_MODE != 2 {

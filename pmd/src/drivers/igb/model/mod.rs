@@ -84,14 +84,15 @@ impl Chip {
         self.get(at) & bits != 0
     }
 
-    /// Of the physical function, and so of all.
+    /// Of the physical function, and so of all, but not of the PHY, which keeps its link.
     fn reset(&mut self) {
+        let link = self.get(STATUS.at) & STATUS_LINK_UP;
         self.registers.fill(0);
         self.arrived.iter_mut().for_each(VecDeque::clear);
         let [low, high] = mac_words(MAC);
         self.set(RAL.at, low);
         self.set(RAH.at, high | RAH_VALID);
-        self.set(STATUS.at, STATUS_MASTER_ENABLED | 2 << 6);
+        self.set(STATUS.at, STATUS_MASTER_ENABLED | 2 << 6 | link);
         self.set(VFRE.at, 0xff);
         self.set(VFTE.at, 0xff);
         for vf in 0..8 {

@@ -149,6 +149,21 @@ fn the_link_is_followed() {
 }
 
 #[test]
+fn a_link_that_is_up_is_not_negotiated_anew() {
+    let world = World::new();
+    let pf = Running::new(world.pf("").unwrap(), 1);
+    assert!(world.nic.chip().was_phy_written());
+    let (port, _) = pf.stop();
+    let pf = Running::start(port, pool());
+    assert!(pf.port.link().up && !world.nic.chip().was_phy_written());
+    let (port, _) = pf.stop();
+    world.nic.chip().plug(false);
+    let pf = Running::start(port, pool());
+    assert!(!pf.port.link().up && world.nic.chip().was_phy_written());
+    pf.stop();
+}
+
+#[test]
 fn what_cannot_be_is_refused_with_what_there_is() {
     let world = World::new();
     let refused = |options: &str, queues, room| {
