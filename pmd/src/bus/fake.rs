@@ -141,6 +141,7 @@ struct Inner<M> {
 struct Shared<M> {
     inner: Mutex<Inner<M>>,
     gone: AtomicBool,
+    wanted: AtomicBool,
 }
 
 impl<M> Shared<M> {
@@ -167,6 +168,7 @@ impl<M: Model> FakeDevice<M> {
                 world: World::default(),
             }),
             gone: AtomicBool::new(false),
+            wanted: AtomicBool::new(false),
         }))
     }
 
@@ -180,6 +182,11 @@ impl<M: Model> FakeDevice<M> {
     /// Unplugs it: its registers read all ones from now on, and it reaches nothing.
     pub fn unplug(&self) {
         self.0.gone.store(true, Ordering::Relaxed);
+    }
+
+    /// Its owner wants it back: it is as good as gone, but works until it is given back.
+    pub fn want_back(&self) {
+        self.0.wanted.store(true, Ordering::Relaxed);
     }
 }
 
@@ -312,7 +319,7 @@ impl<M: Model> Device for FakeDevice<M> {
     }
 
     fn is_gone(&self) -> bool {
-        self.0.gone.load(Ordering::Relaxed)
+        self.0.gone.load(Ordering::Relaxed) || self.0.wanted.load(Ordering::Relaxed)
     }
 
     fn numa_node(&self) -> Option<u32> {
@@ -343,7 +350,7 @@ impl<M> Clone for FakeBus<M> {
 
 impl<M: Model> FakeBus<M> {
     fn is_there(&self, at: usize, width: usize) -> bool {
-        is_register(self.len, at, width) && !self.device.is_gone()
+        is_register(self.len, at, width) && !self.device.0.gone.load(Ordering::Relaxed)
     }
 
     fn read(&self, at: usize, width: usize) -> u32 {
@@ -517,6 +524,8 @@ mod tests {
         for at in [1, 8, usize::MAX - 3] {
             assert_eq!(bus.read32(at), u32::MAX);
         }
+        device.want_back();
+        assert_eq!((bus.read32(4), device.is_gone()), (0x404, true));
         device.unplug();
         assert_eq!((bus.read32(4), device.is_gone()), (u32::MAX, true));
         let errors = [

@@ -36,7 +36,7 @@ pub(crate) mod registers;
 mod tests;
 mod vlans;
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use self::counters::Counters;
@@ -124,7 +124,7 @@ struct Igb<D: Device> {
     options: Options,
     counters: Arc<Counters>,
     link: Watched,
-    /// Never set: a physical function depends on nobody.
+    /// Its owner wants it back, or it is gone already.
     lost: Arc<AtomicBool>,
     /// It has had virtual functions made.
     has_functions: bool,
@@ -319,7 +319,10 @@ impl<D: Device> Driver for Igb<D> {
     }
 
     fn link(&self) -> Link {
-        self.link.look(self.hardware.speed())
+        // The queues cannot ask: that takes a look at the bus.
+        let lost = self.device.is_gone();
+        self.lost.store(lost, Ordering::Relaxed);
+        self.link.look(self.hardware.speed().filter(|_| !lost))
     }
 
     fn statistics(&self) -> Statistics {

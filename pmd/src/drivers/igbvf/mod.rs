@@ -103,7 +103,8 @@ struct Igbvf<D: Device> {
     vlans: Vec<u16>,
     counters: Counters,
     link: Watched,
-    /// The physical function was reset under the running port.
+    /// The physical function was reset under the running port, or the function's owner wants it
+    /// back.
     lost: Arc<AtomicBool>,
     mailbox: Mutex<VfEnd<D::Bus, D::Clock>>,
     running: Option<Running>,
@@ -279,7 +280,7 @@ impl<D: Device> Driver for Igbvf<D> {
 
     fn link(&self) -> Link {
         let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
-        if mailbox.pf_was_reset() {
+        if mailbox.pf_was_reset() || self.device.is_gone() {
             self.lost.store(true, Ordering::Relaxed);
         }
         let lost = self.lost.load(Ordering::Relaxed);

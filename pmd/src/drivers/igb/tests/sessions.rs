@@ -1,6 +1,7 @@
 //! Resets, from either side.
 
 use super::*;
+use crate::RxState;
 
 #[test]
 fn a_function_waits_for_its_physical_one_no_longer_than_is_reasonable() {
@@ -39,6 +40,26 @@ fn a_reset_of_the_physical_function_is_noticed() {
     assert_eq!(a.receive().len(), 1);
     assert_eq!(pf.receive().len(), 0);
     a.stop();
+    pf.stop();
+}
+
+#[test]
+fn a_function_that_its_owner_wants_back_is_down() {
+    let world = World::new();
+    let device = world.vf_device(0);
+    let mut pf = Running::new(world.pf(",vfs=1").unwrap(), 1);
+    let vf = igbvf::open(device.clone().into(), &spec("")).unwrap();
+    let mut vf = Running::new(Port::new("vf", vf), 1);
+    for (port, device) in [(&mut vf, &device), (&mut pf, &world.pf)] {
+        assert!(port.port.link().up);
+        device.want_back();
+        assert!(!port.port.link().up);
+        // Its queues look now and then.
+        device.with(|_, world| world.now += 20_000_000);
+        port.receive();
+        assert_eq!(port.rx[0].state(), RxState::Down);
+    }
+    vf.stop();
     pf.stop();
 }
 
