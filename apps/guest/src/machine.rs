@@ -45,15 +45,17 @@ const NIC: &[&[Test]] = &[
     suite::UNPLUG,
 ];
 
-/// QEMU's 82576 does not count what finds no descriptor, and its driver does not yet notice that
-/// it is being unplugged.
+/// QEMU's 82576 sets no counter when a frame finds no descriptor (`igb_receive_internal`): what it
+/// loses so cannot be in a ledger.
 const NIC_82576: &[&[Test]] = &[
     suite::FRAMES,
+    suite::OVERRUN,
     suite::FILTERS,
     suite::LINK,
     suite::TRIGGER,
     suite::KERNEL,
     suite::LIFE,
+    suite::UNPLUG,
 ];
 
 pub(crate) const MACHINES: &[Machine] = &[

@@ -47,6 +47,12 @@ pub(crate) const LIFE: &[Test] = &[
     },
 ];
 
+pub(crate) const OVERRUN: &[Test] = &[Test {
+    name: "overrun",
+    shows: "a port that nobody receives from for a while goes on, and has lost no buffer",
+    run: overrun,
+}];
+
 pub(crate) const UNPLUG: &[Test] = &[Test {
     name: "unplug",
     shows: "a device that is unplugged under traffic is noticed; plugged in again, it works",
@@ -204,6 +210,43 @@ fn reset(bench: &Bench) -> Result<()> {
         rig.close()?;
     }
     Ok(())
+}
+
+/// What was lost is in no ledger: not every device counts it.
+fn overrun(bench: &Bench) -> Result<()> {
+    const COUNT: u64 = 4000;
+    let ring = 64;
+    let mut rig = Rig::open(
+        bench,
+        Setup {
+            ring,
+            ..Setup::default()
+        },
+    )?;
+    for way in BOTH_WAYS {
+        let mut tally = Tally::new();
+        rig.ledger.add("loop", tally.view());
+        let mut cache = rig.pool.cache(256)?;
+        let (from, to) = way.of(&mut rig.a, &mut rig.b);
+        let mut sender = Sender::new(to.mac()?, from.mac()?);
+        let sent = from.tx[0].sent();
+        wait_until("more is sent than a ring holds", || {
+            sender.send(&mut from.tx[0], &mut cache);
+            sent.packets() >= COUNT
+        })?;
+        let mut burst = Burst::<32>::new();
+        while to.rx[0].rx(&mut cache, &mut burst) > 0 {
+            tally.count_delivered(burst.len() as u64);
+            cache.free_burst(&mut burst);
+        }
+        let came = received(to);
+        ensure!(
+            came >= ring as u64 - 1,
+            "{way:?}: the ring held {came} frames, not {ring}"
+        );
+    }
+    carries_frames(&mut rig)?;
+    rig.close()
 }
 
 fn unplug(bench: &Bench) -> Result<()> {

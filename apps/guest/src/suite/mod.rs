@@ -15,7 +15,7 @@ use crate::bench::Bench;
 pub(crate) use self::filters::FILTERS;
 pub(crate) use self::frames::{FRAMES, FULL};
 pub(crate) use self::kernel::KERNEL;
-pub(crate) use self::life::{LIFE, LINK, UNPLUG};
+pub(crate) use self::life::{LIFE, LINK, OVERRUN, UNPLUG};
 pub(crate) use self::refusals::{NO_IOMMU, REFUSALS};
 pub(crate) use self::sriov::SRIOV;
 pub(crate) use self::trigger::TRIGGER;
