@@ -32,6 +32,10 @@ const LOST: [(Register, Cause); 3] = [
     (CRCERRS, Cause::DeviceError),
 ];
 
+fn index_of(register: Register) -> Option<usize> {
+    SINGLE.iter().position(|one| one.at == register.at)
+}
+
 /// The sums. Any thread may read registers into them: each is taken over by one.
 #[derive(Default)]
 pub(super) struct Counters {
@@ -76,16 +80,23 @@ impl Counters {
 }
 
 /// Takes what the device has lost into the ledger. One queue of a port does it for all.
-#[derive(Default)]
 pub(super) struct Losses {
     told: [u64; LOST.len()],
 }
 
 impl Losses {
+    /// Those that come from here on: the sums outlive the ledgers of the port's earlier starts.
+    pub(super) fn after(counters: &Counters) -> Self {
+        let sum = |index: usize| counters.single[index].load(Relaxed);
+        Self {
+            told: LOST.map(|(register, _)| index_of(register).map_or(0, sum)),
+        }
+    }
+
     /// Counts the frames that were lost since the last time, as from the wire and as dropped.
     pub(super) fn tell(&mut self, counters: &Counters, bus: &impl Bus, tally: &mut Tally) {
         for ((register, cause), told) in LOST.iter().zip(&mut self.told) {
-            let Some(index) = SINGLE.iter().position(|one| one.at == register.at) else {
+            let Some(index) = index_of(*register) else {
                 continue;
             };
             let sum = counters.take(bus, index);

@@ -166,7 +166,7 @@ impl<D: Device> E1000e<D> {
                 clock: nic.clock.clone(),
                 queue,
                 counters: self.counters.clone(),
-                losses: Losses::default(),
+                losses: Losses::after(&self.counters),
                 interrupts: interrupts.clone(),
             };
             let parts = RxParts {

@@ -5,6 +5,7 @@ use pollux_mempool::Burst;
 use super::super::model::Card;
 use super::{Bench, MAC, frame_to, pool, probe};
 use crate::bus::fake::FakeDevice;
+use crate::ledger::Cause;
 use crate::port::{PortConfig, RxState, StartedPort};
 
 #[test]
@@ -91,6 +92,33 @@ fn a_port_stops_and_starts_under_traffic() {
         arrive(3);
     }
     assert_eq!(device.with(|_, world| world.faults), 0);
+}
+
+#[test]
+fn what_was_lost_before_a_restart_is_not_lost_again() {
+    let pool = pool(512, 2048);
+    let device = FakeDevice::new(Card::new(MAC));
+    let config = PortConfig {
+        ring: 64,
+        ..PortConfig::new(pool.clone())
+    };
+    let mut port = probe(&device, "").unwrap().configure(config).unwrap();
+    for frames in [200, 0, 200] {
+        let before = device.with(|card, _| card.missed);
+        let started = port.start().unwrap();
+        for _ in 0..frames {
+            device.with(|card, world| card.receive(world, &frame_to(MAC, 1000)));
+        }
+        let missed = device.with(|card, _| card.missed) - before;
+        assert_eq!(missed >= 100, frames > 0, "{missed}");
+        let tally = started.rx[0].tally();
+        port = started.port.stop(started.rx, started.tx).unwrap();
+        let balance = tally.balance();
+        assert_eq!(balance.dropped_for(Cause::RingFull), missed);
+        assert_eq!(balance.from_wire, frames);
+        assert!(balance.is_balanced(), "{balance}");
+        assert_eq!(pool.available(), pool.buffers());
+    }
 }
 
 #[test]
