@@ -11,6 +11,8 @@ use std::ptr::NonNull;
 use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{Burst, BurstMut, Mbuf, MbufFlags, Mempool, PoolCache};
 
+#[cfg(doc)]
+use super::descriptors::MIN_RING;
 use super::descriptors::{Format, Received, Ring};
 use crate::clock::Clock;
 use crate::driver::{Origin, RxDriver};
@@ -239,6 +241,13 @@ impl<Q: RxControl, C: Clock, F: Format> Rx<Q, C, F> {
         }
     }
 
+    /// Buffers are posted once so many are missing: of a small ring a quarter, as the rest has to
+    /// hold the longest frame, for which the device waits ([`MIN_RING`]).
+    #[inline(always)]
+    fn refill_at(&self) -> usize {
+        REFILL.min(self.parts.ring.size() as usize / 4)
+    }
+
     #[inline(always)]
     fn free(&self) -> usize {
         (self.parts.ring.size() - 1 - self.filled.wrapping_sub(self.next)) as usize
@@ -271,7 +280,7 @@ impl<Q: RxControl, C: Clock + 'static, F: Format> RxDriver for Rx<Q, C, F> {
         for mbuf in out.as_mut_slice().iter_mut().skip(before) {
             origin.stamp(mbuf, now);
         }
-        if self.free() >= REFILL {
+        if self.free() >= self.refill_at() {
             if cache.pool().id() == self.parts.pool.id() {
                 self.post(|burst, n| cache.alloc_burst(burst, n));
             } else {

@@ -91,6 +91,23 @@ fn what_finds_no_room_is_counted_by_the_device_and_in_the_ledger() {
 }
 
 #[test]
+fn the_longest_frame_finds_room_in_the_smallest_ring() {
+    let mut bench = Bench::new("mtu=9000", 1, pool(512, 256));
+    let long = frame_to(MAC, 9014);
+    // Whatever has been used and not posted again, the next frame is as long as can be.
+    for short in 0..60 {
+        for _ in 0..short {
+            bench.arrive(&frame_to(MAC, 60));
+        }
+        assert_eq!(bench.receive().len(), short);
+        bench.arrive(&long);
+        assert_eq!(bench.receive(), [&long[..]], "after {short}");
+    }
+    let (balance, _) = bench.stop();
+    assert_eq!(balance.delivered, balance.from_wire);
+}
+
+#[test]
 fn an_empty_pool_costs_frames_and_nothing_else() {
     let mut bench = Bench::new("", 1, pool(80, 2048));
     let mut held = Burst::<128>::new();
