@@ -22,6 +22,12 @@ use crate::ledger::{Cause, Tally};
 /// Buffers are posted by so many: one look at the pool and one publication for all of them.
 const REFILL: usize = 32;
 
+/// Buffers are posted once so many are missing from a ring of `size`: of a small one a quarter, as
+/// a device waits for the buffers of a long frame, and meanwhile uses none.
+fn refill_at(size: usize) -> usize {
+    REFILL.min(size / 4).max(1)
+}
+
 /// The driver's receive queue.
 pub(crate) struct DriverRx<N = Infallible>(Either<Rx<SplitRing, N>, Rx<PackedRing, N>>);
 
@@ -160,7 +166,7 @@ impl<R: Ring, N: Notify> Rx<R, N> {
                 origin.stamp(mbuf, now);
             }
         }
-        if self.ring.free() >= REFILL.min(self.ring.size()) && !self.broken {
+        if self.ring.free() >= refill_at(self.ring.size()) && !self.broken {
             if cache.pool().id() == self.pool.id() {
                 self.refill(|burst, n| cache.alloc_burst(burst, n));
             } else {
@@ -174,18 +180,23 @@ impl<R: Ring, N: Notify> Rx<R, N> {
     /// Makes a frame of a buffer that came back, and of those behind it if they belong to it.
     #[inline(always)]
     fn receive(&mut self, mut mbuf: Mbuf, len: u32, cache: &mut PoolCache) -> Result<Mbuf, Cause> {
-        let mut buffers = 1;
-        if self.mergeable {
-            let header = self.start(&mbuf);
-            // SAFETY: the buffer was posted with room for a header at its start.
-            buffers = unsafe { header::buffers(header) };
-        }
+        let buffers = self.buffers(&mbuf);
         let is_whole = (header::LEN as u32 + 1..=self.posted).contains(&len);
         if !is_whole || buffers != 1 {
             return self.receive_several(mbuf, len, buffers, cache);
         }
         self.fill(&mut mbuf, len as usize);
         Ok(mbuf)
+    }
+
+    /// In how many buffers the frame lies that begins with this one, as the device says.
+    #[inline(always)]
+    fn buffers(&self, first: &Mbuf) -> u16 {
+        if !self.mergeable {
+            return 1;
+        }
+        // SAFETY: the buffer was posted with room for a header at its start.
+        unsafe { header::buffers(self.start(first)) }
     }
 
     /// Makes the bytes behind the header the data of the buffer. The header is there.
@@ -314,11 +325,19 @@ impl<R: Ring, N: Notify> Rx<R, N> {
 
     fn finish(&mut self, tally: &mut Tally) {
         let (mut frames, mut bytes) = (0, 0);
+        // Buffers of the frame at hand that are still to come; no more are taken than there are.
+        let mut rest = 0;
         while !self.broken
-            && let Ok(Some((_, len))) = self.ring.pop()
+            && let Ok(Some((mbuf, len))) = self.ring.pop()
         {
-            frames += 1;
-            bytes += u64::from(len.min(self.posted)).saturating_sub(header::LEN as u64);
+            let mut len = u64::from(len.min(self.posted));
+            if rest == 0 {
+                rest = self.buffers(&mbuf).max(1);
+                frames += 1;
+                len = len.saturating_sub(header::LEN as u64);
+            }
+            rest -= 1;
+            bytes += len;
         }
         tally.count_from_wire(frames, bytes);
         tally.count_dropped(Cause::Aborted, frames);
