@@ -27,7 +27,7 @@ pub(crate) const LINK: &[Test] = &[Test {
 pub(crate) const LIFE: &[Test] = &[
     Test {
         name: "restart",
-        shows: "a port stops and starts 100 times, with traffic each time",
+        shows: "a port stops and starts many times (100; igb: 20), with traffic each time",
         run: restart,
     },
     Test {
@@ -82,7 +82,9 @@ fn link(bench: &Bench) -> Result<()> {
 
 fn restart(bench: &Bench) -> Result<()> {
     let mut rig = Rig::open(bench, Setup::default())?;
-    for _ in 0..100 {
+    // QEMU's 82576 brings its link up half a second after each reset.
+    let restarts = if bench.machine.name == "igb" { 20 } else { 100 };
+    for _ in 0..restarts {
         rig = rig.restart_a()?;
         for way in BOTH_WAYS {
             rig.exchange(way, 50, &[64, 1518])?;
