@@ -16,7 +16,6 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use pollux_pmd::PortError;
 use pollux_program::{exit, log_to_stderr};
 
 use crate::bench::Bench;
@@ -85,23 +84,9 @@ fn run(command: Command) -> anyhow::Result<()> {
             let machine = machine(&name)?;
             let found = machine.tests().find(|known| known.name == test);
             let test = found.with_context(|| format!("{name} has no test `{test}`"))?;
-            (test.run)(&Bench::set_up(machine)?).or_else(skip_without_driver)
+            (test.run)(&Bench::set_up(machine)?)
         }
     }
-}
-
-/// Drivers that this build does not have are no failure.
-fn skip_without_driver(error: anyhow::Error) -> anyhow::Result<()> {
-    let unknown = match error.downcast_ref() {
-        Some(PortError::UnknownDriver { .. }) => true,
-        Some(PortError::Device { what, .. }) => what.starts_with("there is no driver for"),
-        _ => false,
-    };
-    if unknown {
-        println!("skipped: {error}");
-        return Ok(());
-    }
-    Err(error)
 }
 
 fn main() -> ExitCode {
