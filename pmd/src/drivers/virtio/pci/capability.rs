@@ -2,19 +2,8 @@
 
 use super::notify::NotifyWindow;
 use super::wrong;
+use crate::bus::pci::ConfigSpace;
 use crate::bus::{Bus, BusError, Device};
-
-/// Of configuration space (PCI 3.0 section 6.1 and 6.7): the status register in the upper half of
-/// the second word, its bit that tells of capabilities, and where the first of them is named.
-const COMMAND_AND_STATUS: u16 = 0x04;
-const HAS_CAPABILITIES: u32 = 1 << 20;
-const FIRST: u16 = 0x34;
-/// Capabilities lie behind the header, each at a multiple of four.
-const HEADER: u16 = 0x40;
-const MOST: usize = (0x100 - HEADER as usize) / 4;
-
-/// A capability whose meaning is the vendor's.
-const VENDOR: u8 = 0x09;
 
 /// Kinds of windows: `VIRTIO_PCI_CAP_COMMON_CFG`, `VIRTIO_PCI_CAP_NOTIFY_CFG` and
 /// `VIRTIO_PCI_CAP_DEVICE_CFG`. The ISR status is for interrupts by wire, which nobody has here.
@@ -120,7 +109,10 @@ impl<B: Bus> Windows<B> {
     /// registers where it has none.
     pub(super) fn find<D: Device<Bus = B>>(device: &D) -> Result<Self, BusError> {
         let (mut common, mut specific, mut notify) = (None, None, None);
-        for at in vendor_capabilities(device)? {
+        // The last word that is looked at must lie in the part that has capabilities.
+        let fits = |&at: &u16| at <= 0x100 - (MULTIPLIER + 4);
+        let capabilities = ConfigSpace::of(device)?.vendor_capabilities();
+        for at in capabilities.into_iter().filter(fits) {
             let first = device.config(at)?;
             let (len, kind) = ((first >> 16) as u8, (first >> 24) as u8);
             let slot = match kind {
@@ -154,26 +146,4 @@ impl<B: Bus> Windows<B> {
             notify: NotifyWindow::new(notify.open(device, 2)?, multiplier),
         })
     }
-}
-
-/// Where the vendor's capabilities are. A list that goes round in circles ends as well.
-fn vendor_capabilities<D: Device>(device: &D) -> Result<Vec<u16>, BusError> {
-    let mut found = Vec::new();
-    if device.config(COMMAND_AND_STATUS)? & HAS_CAPABILITIES == 0 {
-        return Ok(found);
-    }
-    // The two lowest bits of a pointer mean nothing.
-    let mut at = device.config(FIRST)? as u16 & 0xfc;
-    for _ in 0..MOST {
-        if at < HEADER {
-            break;
-        }
-        let first = device.config(at)?;
-        // The last word that is looked at must be in configuration space.
-        if first as u8 == VENDOR && at <= 0x100 - (MULTIPLIER + 4) {
-            found.push(at);
-        }
-        at = (first >> 8) as u16 & 0xfc;
-    }
-    Ok(found)
 }
