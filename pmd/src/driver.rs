@@ -58,6 +58,9 @@ impl fmt::Display for Megabits {
 pub struct Link {
     /// Whether frames can pass.
     pub up: bool,
+    /// The device is gone for good: it was unplugged, or its owner wants it back. Its link is down;
+    /// stop the port and drop it, which gives the device back.
+    pub gone: bool,
     /// How fast, where it is known.
     pub speed: Option<Megabits>,
     /// How often it has gone up or down, as far as the device counts: two looks at a link that
@@ -69,6 +72,13 @@ impl Link {
     /// A link that is always up.
     pub const UP: Self = Self {
         up: true,
+        ..Self::DOWN
+    };
+
+    /// A link that has been down since the beginning.
+    pub const DOWN: Self = Self {
+        up: false,
+        gone: false,
         speed: None,
         changes: 0,
     };
@@ -77,7 +87,11 @@ impl Link {
 /// In a few words: `up, 25 Gb/s`.
 impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.up { "up" } else { "down" })?;
+        f.write_str(match self {
+            Self { gone: true, .. } => "gone",
+            Self { up: true, .. } => "up",
+            _ => "down",
+        })?;
         self.speed.map_or(Ok(()), |speed| write!(f, ", {speed}"))
     }
 }

@@ -67,6 +67,15 @@ pub enum PortError {
         /// What went wrong. It is in the message, so it is no `source` to be printed again.
         error: BusError,
     },
+    /// The device left while the port was running.
+    #[error(
+        "port {port}: its device is gone: it was unplugged, or its owner wants it back; start again \
+         when it is there"
+    )]
+    Gone {
+        /// The port.
+        port: String,
+    },
     /// `stop` was not given all the port's queues, and only those.
     #[error(
         "port {port}: stop needs all {expected} queues that start gave out and no others, got \
@@ -366,6 +375,17 @@ pub enum RxState {
     Down,
     /// Its recording has come to its end, for good.
     Exhausted,
+    /// Its device has left, for good. (Of one that still works, but is wanted back by its owner,
+    /// [`Link::gone`] tells.)
+    Gone,
+}
+
+impl RxState {
+    /// Whether nothing comes any more, whatever happens.
+    #[must_use]
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Exhausted | Self::Gone)
+    }
 }
 
 /// A receive queue, owned by one poll loop.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::mempool::{Burst, Mempool, PoolCache};
-use pollux_pmd::{Cause, Ledger, RxQueue, RxState, Tally, TxQueue};
+use pollux_pmd::{Cause, Ledger, RxQueue, Tally, TxQueue};
 use serde::Serialize;
 
 use crate::frames::{Frames, Verdict};
@@ -154,10 +154,7 @@ impl<'a> Exchange<'a> {
                 };
             let no_more = !self.rx.is_empty()
                 && job.send == 0
-                && self
-                    .rx
-                    .iter()
-                    .all(|queue| queue.state() == RxState::Exhausted);
+                && self.rx.iter().all(|queue| queue.state().is_final());
             if all_sent && (all_here || no_more) {
                 break;
             }

@@ -17,7 +17,8 @@ pub const SCHEMA: u32 = 1;
 pub struct Report {
     pub schema: u32,
     /// Why the run ended: `complete` (the demonstration's events are all decided), `exhausted`
-    /// (the recordings have ended), `enough` (as many events as asked for) or `stopped`.
+    /// (the recordings have ended), `enough` (as many events as asked for), `stopped`, or `gone` (the
+    /// device of a port).
     pub end: &'static str,
     pub duration_s: f64,
     pub ports: Vec<PortReport>,

@@ -9,7 +9,7 @@ use pollux_emulator::rings::RingCheck;
 use pollux_emulator::run::EmulatorReport;
 use pollux_pipelines::l0::L0Stats;
 use pollux_pmd::lcore::{self, Lcore, StopFlag};
-use pollux_pmd::{Port, Started};
+use pollux_pmd::{Port, PortError, Started};
 use pollux_program::metrics::Watch;
 use pollux_program::ports;
 
@@ -28,6 +28,8 @@ const ROUND: Duration = Duration::from_millis(20);
 /// What is left of a run, for [`summary`].
 pub struct Ended {
     pub finished: Finished,
+    /// The device of a port is gone.
+    pub gone: bool,
     pub emulator: Option<EmulatorReport>,
     pub counters: Arc<Counters>,
     pub check: Option<RingCheck>,
@@ -93,14 +95,16 @@ pub fn run(cli: &Cli, plan: &Plan, setup: Setup, stop: &StopFlag) -> Result<(Rep
         queues.rx.extend(rx);
         report
     });
-    let stopped =
-        ports::stop(ports, queues.rx, queues.tx).context("the run ended, but not cleanly");
+    let stopped = ports::stop(ports, queues.rx, queues.tx);
+    let gone = matches!(stopped, Err(PortError::Gone { .. }));
+    let stopped = stopped.context("the run ended, but not cleanly");
     let (recording, recorded) = match house.recorder {
         Some(recorder) => recorder.finish(),
         None => (RecordingReport::default(), Ok(())),
     };
     let ended = Ended {
         finished,
+        gone,
         emulator,
         counters,
         check: house.check,
@@ -157,8 +161,7 @@ impl House {
         let mut shown = (start, 0);
         while !trigger.is_finished() {
             let busy = self.drain();
-            self.watch.keep(ports);
-            if limit.is_some_and(|limit| start.elapsed() >= limit) {
+            if !self.watch.keep(ports) || limit.is_some_and(|limit| start.elapsed() >= limit) {
                 stop.stop();
             }
             if emulator.is_some_and(Lcore::is_finished) {
@@ -180,9 +183,16 @@ impl House {
 }
 
 /// Why a run ended, for its report.
-pub fn end(finished: &Finished, emulator: Option<&EmulatorReport>) -> &'static str {
-    match finished.end {
-        End::Stopped if emulator.is_some_and(|boards| boards.complete) => "complete",
+pub fn end(ended: &Ended) -> &'static str {
+    let complete = || {
+        ended
+            .emulator
+            .as_ref()
+            .is_some_and(|boards| boards.complete)
+    };
+    match ended.finished.end {
+        _ if ended.gone => "gone",
+        End::Stopped if complete() => "complete",
         End::Stopped => "stopped",
         End::Exhausted => "exhausted",
         End::Enough => "enough",

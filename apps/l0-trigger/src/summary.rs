@@ -43,7 +43,7 @@ pub fn report(plan: &Plan, ended: Ended) -> Report {
     };
     Report {
         schema: SCHEMA,
-        end: run::end(&ended.finished, ended.emulator.as_ref()),
+        end: run::end(&ended),
         duration_s: ended.duration.as_secs_f64(),
         ports: ended.counters.books.ports.iter().map(port).collect(),
         cores: ended.cores,

@@ -6,7 +6,7 @@ use pollux_pipelines::l0::{Decision, Frame};
 use pollux_pipelines::{Batch, Moment, Pipeline};
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::lcore::idle::Idle;
-use pollux_pmd::{Clock, RxQueue, RxState, TscClock};
+use pollux_pmd::{Clock, RxQueue, TscClock};
 
 use crate::outlet::Outlet;
 use crate::receiver::Receiver;
@@ -105,11 +105,7 @@ impl Trigger {
                 let queues = self.inputs.iter_mut().map(|input| &mut input.rx);
                 self.idle.worked(queues);
             } else {
-                if self
-                    .inputs
-                    .iter()
-                    .all(|input| input.rx.state() == RxState::Exhausted)
-                {
+                if self.inputs.iter().all(|input| input.rx.state().is_final()) {
                     return End::Exhausted;
                 }
                 let queues = self.inputs.iter_mut().map(|input| &mut input.rx);
@@ -165,7 +161,7 @@ impl Trigger {
         let mut read = false;
         while !frames.is_full() {
             for input in &mut self.inputs {
-                if input.pending.is_empty() && input.rx.state() != RxState::Exhausted {
+                if input.pending.is_empty() && !input.rx.state().is_final() {
                     let outlet = &mut self.outlet;
                     // Every queue must be able to show its next frame: when buffers are few, none
                     // reads further ahead.
@@ -183,7 +179,7 @@ impl Trigger {
                         }
                     });
                 }
-                if input.pending.is_empty() && input.rx.state() != RxState::Exhausted {
+                if input.pending.is_empty() && !input.rx.state().is_final() {
                     // It paces itself, or waits for buffers, or had only frames that are none of
                     // ours: its next frame may be the earliest.
                     let busy = !frames.is_empty();

@@ -200,7 +200,9 @@ impl Keeper {
         })
         .map_err(anyhow::Error::new)?;
         self.wait(&progress, || {
-            watch.keep(ports);
+            if !watch.keep(ports) {
+                self.stop.stop();
+            }
             lcore.is_finished()
         });
         Ok(lcore.join().map_err(anyhow::Error::new)?)

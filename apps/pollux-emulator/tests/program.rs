@@ -16,7 +16,6 @@ use pollux_pipelines::formats::mtp::{MAX_PACKET, MtpWriter, Primitive, SOURCE_RI
 use pollux_pipelines::l0::primitive_id;
 use pollux_pipelines::rich::Hit;
 use pollux_pmd::net::{ParseOptions, Parsed, Reject, parse};
-use pollux_pmd::port::RxState;
 use pollux_pmd::{PortConfig, Registry, StartedPort};
 use serde_json::Value;
 
@@ -72,7 +71,7 @@ fn read_capture(path: &Path) -> Vec<Captured> {
     let StartedPort { port, mut rx, tx } = port.configure(config).unwrap().start().unwrap();
     let (mut cache, mut burst) = (pool.cache(64).unwrap(), Burst::<32>::new());
     let mut frames = Vec::new();
-    while rx[0].state() != RxState::Exhausted {
+    while !rx[0].state().is_final() {
         rx[0].rx(&mut cache, &mut burst);
         for mbuf in burst.iter() {
             let payload = match parse(mbuf.data(), mbuf.total_len(), &ParseOptions::default()) {

@@ -189,9 +189,7 @@ impl House {
             begun.at,
             Meter::new(begun.at, views),
             ledger,
-            || {
-                watch.keep(ports);
-            },
+            || watch.keep(ports),
         );
         let elapsed = begun.at.elapsed();
         let loops: Result<_, _> = loops.into_iter().map(Lcore::join).collect();
@@ -204,7 +202,7 @@ impl House {
         begin: Instant,
         mut meter: Meter<'_>,
         ledger: &Ledger,
-        mut keep: impl FnMut(),
+        mut keep: impl FnMut() -> bool,
     ) {
         while !loops.iter().all(Lcore::is_finished) {
             let left = self.left(begin);
@@ -216,7 +214,9 @@ impl House {
             {
                 eprintln!("{line}");
             }
-            keep();
+            if !keep() {
+                self.stop.stop();
+            }
             let nap = left.filter(|left| !left.is_zero()).unwrap_or(ROUND);
             std::thread::sleep(nap.min(ROUND));
         }

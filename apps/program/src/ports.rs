@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use pollux_pmd::driver::Link;
 use pollux_pmd::ledger::SentView;
 use pollux_pmd::{
     Port, PortError, Probed, Registry, RxQueue, Started, StartedPort, TallyView, TxQueue,
@@ -37,7 +38,8 @@ pub fn open<S: AsRef<str>>(
 /// Gives every port its queues back. All are stopped, whatever one of them says.
 ///
 /// # Errors
-/// What the first port with something to say has said.
+/// What the first port with something to say has said; of one whose device is gone, that it is
+/// ([`PortError::Gone`]).
 pub fn stop(
     ports: Vec<Port<Started>>,
     mut rx: Vec<RxQueue>,
@@ -48,6 +50,10 @@ pub fn stop(
         let id = port.id();
         let rx = rx.extract_if(.., |queue| queue.port() == id).collect();
         let tx = tx.extract_if(.., |queue| queue.port() == id).collect();
+        if port.link().gone {
+            let port = port.spec().into();
+            result = result.and(Err(PortError::Gone { port }));
+        }
         result = result.and(port.stop(rx, tx).map(drop));
     }
     result
@@ -111,9 +117,12 @@ impl PortView {
     }
 
     /// Looks at the link again. May enter the kernel.
-    pub fn look(&self, port: &Port<Started>) {
+    #[must_use]
+    pub fn look(&self, port: &Port<Started>) -> Link {
+        let link = port.link();
         // Relaxed, as the load: it is told of the link alone.
-        self.up.store(port.link().up, Ordering::Relaxed);
+        self.up.store(link.up, Ordering::Relaxed);
+        link
     }
 
     /// Whether the link was up at the last look.
@@ -146,8 +155,12 @@ impl PortView {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::metrics::{Options, Page, Source, Watch};
     use pollux_pmd::PortConfig;
-    use pollux_pmd::mempool::{Burst, Mempool, PoolConfig};
+    use pollux_pmd::driver::{Capabilities, Driver, Queues, TxDriver};
+    use pollux_pmd::ledger::Sent;
+    use pollux_pmd::mempool::{Burst, BurstMut, Mempool, PoolCache, PoolConfig};
+    use std::fmt;
 
     #[test]
     fn ports_get_their_own_queues_back_and_keep_their_counts() {
@@ -177,6 +190,72 @@ mod tests {
         assert_eq!((traffic.tx_packets, traffic.tx_bytes), (8, 480));
         assert_eq!((traffic.rx_packets, traffic.tx_errors), (8, 0));
         assert_eq!(views[1].traffic().tx_packets, 0);
+    }
+
+    /// A device that has left: its owner waits for it.
+    struct Left;
+
+    impl Driver for Left {
+        fn capabilities(&self) -> Capabilities {
+            Registry::builtin().open("null").unwrap().capabilities()
+        }
+
+        fn start(&mut self, _: &PortConfig, _: u16) -> Result<Queues, PortError> {
+            let tx: Vec<Box<dyn TxDriver>> = vec![Box::new(Self)];
+            Ok(Queues { rx: vec![], tx })
+        }
+
+        fn link(&self) -> Link {
+            Link {
+                gone: true,
+                ..Link::DOWN
+            }
+        }
+    }
+
+    impl TxDriver for Left {
+        fn tx(&mut self, _: &mut PoolCache, _: &mut BurstMut<'_>, _: &mut Sent) -> usize {
+            0
+        }
+    }
+
+    struct Nothing;
+
+    impl Source for Nothing {
+        fn measure(&self, _: &mut Page<'_>) -> fmt::Result {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_device_that_is_gone_ends_a_run_and_is_what_there_is_to_tell() {
+        let pool = Mempool::new(PoolConfig {
+            buffers: 64,
+            ..PoolConfig::default()
+        });
+        let config = PortConfig {
+            rx_queues: 0,
+            ..PortConfig::new(pool.unwrap())
+        };
+        let here = Registry::builtin().open("null").unwrap();
+        let ports = [here, Port::new("left", Box::new(Left))].map(|port| {
+            let config = config.clone();
+            port.configure(config).unwrap().start().unwrap()
+        });
+        let views = ports.each_ref().map(PortView::new);
+        let mut watch = Watch::start(Options::default(), Nothing, &views, &[]).unwrap();
+        let (mut started, mut tx) = (vec![], vec![]);
+        for port in ports {
+            started.push(port.port);
+            tx.extend(port.tx);
+        }
+        while watch.keep(&started) {
+            std::thread::yield_now();
+        }
+        assert!(views[0].is_up() && !views[1].is_up());
+        let error = stop(started, vec![], tx).unwrap_err();
+        assert!(matches!(&error, PortError::Gone { port } if port == "left"));
+        assert!(!error.is_usage());
     }
 
     #[test]

@@ -190,7 +190,9 @@ impl<'a> Stand<'a> {
             if self.is_over() || begin.elapsed() > 2 * plan.duration + PATIENCE {
                 sending.stop();
             }
-            self.watch.keep(&self.ports);
+            if !self.watch.keep(&self.ports) {
+                self.house.stop.stop();
+            }
             std::thread::sleep(NAP);
         }
         let sent: Result<Vec<_>, _> = senders.into_iter().map(Lcore::join).collect();

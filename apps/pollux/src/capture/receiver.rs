@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::mempool::{Burst, MbufProducer, PoolCache};
-use pollux_pmd::{Cause, Clock, Count, RxQueue, RxState, Tally, TallyView, TscClock};
+use pollux_pmd::{Cause, Clock, Count, RxQueue, Tally, TallyView, TscClock};
 
 use super::filter::Filter;
 use crate::quota::Quota;
@@ -57,7 +57,7 @@ impl Receiver {
                 } else {
                     self.hand_over(&mut burst, clock);
                 }
-            } else if self.rx.state() == RxState::Exhausted {
+            } else if self.rx.state().is_final() {
                 break;
             } else {
                 clock.relax();

@@ -6,7 +6,7 @@ use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::lcore::idle::{Idle, IdleError, IdlePolicy};
 use pollux_pmd::mempool::time::Ns;
 use pollux_pmd::mempool::{Burst, PoolCache};
-use pollux_pmd::{Cause, Clock, Count, RxQueue, RxState, Tally, TallyView, TscClock, TxQueue};
+use pollux_pmd::{Cause, Clock, Count, RxQueue, Tally, TallyView, TscClock, TxQueue};
 
 use super::swap::Mode;
 use crate::quota::Quota;
@@ -101,7 +101,7 @@ impl Forwarder {
             for lane in &mut *lanes {
                 let n = self.forward(lane, &mut burst);
                 received += n;
-                live |= n > 0 || lane.rx.state() != RxState::Exhausted;
+                live |= n > 0 || !lane.rx.state().is_final();
             }
             if received == 0 {
                 idle += 1;

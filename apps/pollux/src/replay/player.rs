@@ -5,9 +5,7 @@ use pollux_impair::Injector;
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::mempool::time::{Ns, Tsc, WireTime};
 use pollux_pmd::mempool::{Burst, PoolCache};
-use pollux_pmd::{
-    Cause, Clock, LatencyHistogram, RxQueue, RxState, Tally, TallyView, TscClock, TxQueue,
-};
+use pollux_pmd::{Cause, Clock, LatencyHistogram, RxQueue, Tally, TallyView, TscClock, TxQueue};
 
 use super::options::Speed;
 use super::outgoing::Outgoing;
@@ -175,7 +173,7 @@ impl Player {
                 cache.free(lost.mbuf);
             }
         });
-        if n == 0 && self.rx.state() == RxState::Exhausted {
+        if n == 0 && self.rx.state().is_final() {
             self.injector.finish();
             self.horizon = None;
         }

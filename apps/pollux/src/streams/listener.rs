@@ -6,7 +6,7 @@ use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::mempool::time::{Ns, WireTime};
 use pollux_pmd::mempool::{Burst, PoolCache};
 use pollux_pmd::net::{ParseOptions, Parsed, classify};
-use pollux_pmd::{Cause, Clock, RxQueue, RxState, Tally, TallyView, TscClock};
+use pollux_pmd::{Cause, Clock, RxQueue, Tally, TallyView, TscClock};
 
 use super::senders::Senders;
 
@@ -67,7 +67,7 @@ impl Listener {
             for queue in &mut self.queues {
                 let n = queue.rx(&mut self.cache, &mut burst);
                 received += n;
-                live |= n > 0 || queue.state() != RxState::Exhausted;
+                live |= n > 0 || !queue.state().is_final();
                 self.counter.count(&burst);
                 self.cache.free_burst(&mut burst);
             }

@@ -150,23 +150,22 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
         if let Some(view) = &mut view {
             view.refresh(&reader, &ledger);
         }
-        watch.keep(&started);
+        if !watch.keep(&started) {
+            stop.stop();
+        }
         std::thread::sleep(Duration::from_millis(20));
     }
     let elapsed = begin.elapsed();
     let heard = lcore.join().context("the poll loop failed")?;
 
     // What a port says at its end (a damaged file) comes after the report of what it yielded.
-    let mut failed = Ok(());
-    for (port, queue) in started.into_iter().zip(heard.queues) {
-        failed = failed.and(port.stop(vec![queue], Vec::new()).map(drop));
-    }
+    let stopped = ports::stop(started, heard.queues, Vec::new());
     if let Some(view) = view {
         view.clear();
     }
     let span = if recorded { heard.recorded } else { elapsed };
     print(args, &reader, &ledger, span)?;
-    failed?;
+    stopped?;
     ledger.check().map_err(|imbalance| anyhow!(imbalance))?;
     Ok(())
 }

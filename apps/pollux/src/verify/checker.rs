@@ -6,7 +6,7 @@ use pollux_pmd::mempool::{Burst, Mbuf, PoolCache};
 use pollux_pmd::net::{ParseOptions, Parsed, classify};
 use pollux_pmd::stream::{SequenceCounts, SequenceTracker, Verdict};
 use pollux_pmd::{
-    Cause, Clock, LatencyHistogram, LatencyView, RxQueue, RxState, Tally, TallyView, TscClock,
+    Cause, Clock, LatencyHistogram, LatencyView, RxQueue, Tally, TallyView, TscClock,
 };
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -134,7 +134,7 @@ impl Checker {
             for queue in &mut *queues {
                 let n = queue.rx(&mut self.cache, &mut burst);
                 received += n;
-                live |= n > 0 || queue.state() != RxState::Exhausted;
+                live |= n > 0 || !queue.state().is_final();
                 for mbuf in burst.iter() {
                     match self.check(mbuf) {
                         Ok(()) => self.tally.count_delivered(1),

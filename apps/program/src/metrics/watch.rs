@@ -10,8 +10,8 @@ use pollux_pmd::{Ledger, Port, Started};
 use super::{Page, Server, Source};
 use crate::ports::PortView;
 
-/// How often links are looked at. It may enter the kernel, so not whenever a page is asked for:
-/// whoever asks does not decide how busy the machine is.
+/// How often links are looked at. It may enter the kernel, so neither in each round, nor whenever a
+/// page is asked for: whoever asks does not decide how busy the machine is.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// The option of every program that runs for long; flattened into its command line.
@@ -42,7 +42,7 @@ impl Source for Books {
 
 /// The metrics of a run while it lasts: dropping it ends the server.
 pub struct Watch {
-    served: Option<Server>,
+    _served: Option<Server>,
     ports: Vec<PortView>,
     looked: Instant,
 }
@@ -61,20 +61,24 @@ impl Watch {
     ) -> Result<Self> {
         let serve = |address| Server::start(address, source, loops);
         Ok(Self {
-            served: options.metrics.map(serve).transpose()?,
+            _served: options.metrics.map(serve).transpose()?,
             ports: ports.to_vec(),
             looked: Instant::now(),
         })
     }
 
-    /// Looks at the links again, if it is time and anybody can ask; for the rounds of
-    /// housekeeping, which has the ports, in the order of their views.
-    pub fn keep(&mut self, ports: &[Port<Started>]) {
-        if self.served.is_some() && self.looked.elapsed() >= LOOK_EVERY {
-            self.looked = Instant::now();
-            for (view, port) in self.ports.iter().zip(ports) {
-                view.look(port);
-            }
+    /// Looks at the links again, if it is time; for the rounds of housekeeping, which has the ports,
+    /// in the order of their views. Whether the run can go on: it is to end in order where the
+    /// device of a port is gone, whatever the other ports, as its owner may wait for it to be given
+    /// back.
+    #[must_use]
+    pub fn keep(&mut self, ports: &[Port<Started>]) -> bool {
+        if self.looked.elapsed() < LOOK_EVERY {
+            return true;
         }
+        self.looked = Instant::now();
+        let links = self.ports.iter().zip(ports);
+        // Each of them, so that the views are all of now.
+        links.fold(true, |all, (view, port)| all & !view.look(port).gone)
     }
 }

@@ -44,6 +44,7 @@ impl<'a> Control<'a> {
             up,
             speed: speed.map(Megabits),
             changes: self.seen.changes,
+            ..Link::DOWN
         }
     }
 

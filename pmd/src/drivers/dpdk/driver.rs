@@ -274,14 +274,9 @@ impl Driver for Dpdk {
     }
 
     fn link(&self) -> Link {
-        let down = Link {
-            up: false,
-            speed: None,
-            changes: 0,
-        };
         self.device
             .as_ref()
-            .map_or(down, |device| device.control().link())
+            .map_or(Link::DOWN, |device| device.control().link())
     }
 
     fn statistics(&self) -> Statistics {

@@ -33,13 +33,13 @@ mod setup;
 mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use self::counters::{Counters, Losses};
 use self::nic::Nic;
 use self::queues::{RxQueue, TxQueue};
 use self::registers::REGISTERS;
 use super::intel::descriptors::{Extended, Format, Legacy, LegacyTx, MAX_RING, MIN_RING};
+use super::intel::link::Watched;
 use super::intel::memory::Memory;
 use super::intel::rx::{Rx, RxParts};
 use super::intel::tx::{Tx, TxParts};
@@ -84,7 +84,6 @@ pub(super) fn open<D: Device>(
     nic.stop().map_err(bus_error(&port))?;
     let mac = nic.mac().map_err(bus_error(&port))?;
     Ok(Box::new(E1000e {
-        was_up: AtomicBool::new(nic.link().up),
         nic,
         port,
         mac,
@@ -92,7 +91,7 @@ pub(super) fn open<D: Device>(
         filter,
         legacy,
         counters: Arc::default(),
-        changes: AtomicU64::new(0),
+        link: Watched::new(),
         reached: None,
     }))
 }
@@ -105,9 +104,7 @@ struct E1000e<D: Device> {
     filter: Filter,
     legacy: bool,
     counters: Arc<Counters>,
-    /// Of the link, and how it was at the last look.
-    changes: AtomicU64,
-    was_up: AtomicBool,
+    link: Watched,
     /// While it runs: what it reaches.
     reached: Option<Reached>,
 }
@@ -287,22 +284,11 @@ impl<D: Device> Driver for E1000e<D> {
     }
 
     fn link(&self) -> Link {
-        let (mut link, mut told) = (self.nic.link(), false);
-        if self.nic.device.is_gone() {
-            link.up = false;
-        } else if self.nic.has_link_changed() {
-            told = true;
-            link = self.nic.link();
+        if self.nic.has_link_changed() {
+            self.link.tell();
         }
-        let was_up = self.was_up.swap(link.up, Ordering::Relaxed);
-        let more = match (link.up == was_up, told) {
-            (false, _) => 1,
-            // There and back again.
-            (true, true) => 2,
-            (true, false) => 0,
-        };
-        link.changes = self.changes.fetch_add(more, Ordering::Relaxed) + more;
-        link
+        let gone = self.nic.device.is_gone();
+        self.link.look(self.nic.status(), gone, gone)
     }
 
     fn statistics(&self) -> Statistics {

@@ -8,12 +8,12 @@ use super::registers::{
     CTRL, CTRL_ASDE, CTRL_FRCDPLX, CTRL_FRCSPD, CTRL_MASTER_DISABLE, CTRL_RFCE, CTRL_RST, CTRL_SLU,
     CTRL_TFCE, CTRL_VME, EECD, EECD_AUTO_RD, EXTCNF_CTRL, EXTCNF_CTRL_MDIO_OWNER, ICR, ICR_LSC,
     IMC, MDIC, MDIC_DATA, MDIC_ERROR, MDIC_READ, MDIC_READY, MDIC_WRITE, RAH, RAH_ADDRESS, RAH_AV,
-    RAL, RCTL, STATUS, STATUS_LU, STATUS_MASTER_ENABLE, STATUS_SPEED, TCTL, WINDOW,
+    RAL, RCTL, STATUS, STATUS_MASTER_ENABLE, TCTL, WINDOW,
 };
 use crate::bus::registers::Register;
 use crate::bus::{Bus, BusError, Device};
 use crate::clock::Clock;
-use crate::driver::{Link, Megabits};
+use crate::drivers::intel::link::GONE;
 use crate::net::MacAddr;
 
 /// Longest wait for something that takes microseconds to a few milliseconds.
@@ -24,9 +24,6 @@ const AFTER_RESET: Ns = Ns(1_000_000);
 
 /// A frame of 9 KiB takes 74 us at 1 Gb/s.
 const SETTLE: Ns = Ns(100_000);
-
-/// What all registers read where there is no device any more.
-const GONE: u32 = u32::MAX;
 
 /// The device, its registers, and the time in its world.
 pub(super) struct Nic<D: Device> {
@@ -189,20 +186,9 @@ impl<D: Device> Nic<D> {
         (answered && answer & MDIC_ERROR == 0).then_some(answer & MDIC_DATA)
     }
 
-    /// The link now, without its changes.
-    pub(super) fn link(&self) -> Link {
-        let status = self.bus.read32(STATUS.at);
-        let up = is_up(status);
-        let speed = match (status & STATUS_SPEED) >> STATUS_SPEED.trailing_zeros() {
-            0 => 10,
-            1 => 100,
-            _ => 1000,
-        };
-        Link {
-            up,
-            speed: up.then_some(Megabits(speed)),
-            changes: 0,
-        }
+    /// The status register, which tells of the link.
+    pub(super) fn status(&self) -> u32 {
+        self.bus.read32(STATUS.at)
     }
 
     /// Whether the link has changed since the last time that this was asked, or longer ago.
@@ -229,9 +215,4 @@ fn pause(clock: &impl Clock, time: Ns) {
     while clock.now().since(start) < time {
         clock.relax();
     }
-}
-
-/// Whether the link is up, by the status register.
-pub(super) fn is_up(status: u32) -> bool {
-    status != GONE && status & STATUS_LU != 0
 }

@@ -4,12 +4,14 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use super::counters::{Counters, Losses};
-use super::nic::{is_up, switch_off};
+use super::nic::switch_off;
 use super::registers::{IMC, IMS, IMS_RXQ0, IMS_RXQ1, RCTL, RDFPC, RDT, STATUS, TCTL, TDT};
 use crate::bus::{Bus, Device, Interrupts};
+use crate::drivers::intel::link::{GONE, speed};
 use crate::drivers::intel::rx::RxControl;
 use crate::drivers::intel::tx::TxControl;
 use crate::ledger::{Cause, Tally};
+use crate::port::RxState;
 
 /// More frames than the packet buffer of 40 KiB holds: the register of a device that is gone.
 const MOST_WAITING: u32 = 640;
@@ -38,8 +40,12 @@ impl<D: Device> RxControl for RxQueue<D> {
         self.bus.write32(RDT.of(self.queue), slot);
     }
 
-    fn is_up(&self) -> bool {
-        is_up(self.bus.read32(STATUS.at))
+    fn state(&self) -> RxState {
+        match self.bus.read32(STATUS.at) {
+            GONE => RxState::Gone,
+            status if speed(status).is_some() => RxState::Live,
+            _ => RxState::Down,
+        }
     }
 
     /// Both queues: they come back together.

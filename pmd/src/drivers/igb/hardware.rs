@@ -1,23 +1,21 @@
 //! The physical function's device: reset, link, and the filters in front of the receive queues.
 
-use std::sync::{Mutex, PoisonError};
-
 use pollux_mempool::time::Ns;
 
 use super::message::{group_hash, words_mac};
 use super::registers::{
     CTRL, CTRL_EXT, CTRL_EXT_DRIVER_LOADED, CTRL_EXT_PF_RESET_DONE, CTRL_FORCE_DUPLEX,
-    CTRL_FORCE_SPEED, CTRL_MASTER_DISABLE, CTRL_RESET, CTRL_SET_LINK_UP, EIMC, IMC, IOVTCL,
-    IOVTCL_REUSE, LONGEST, MDIC, MDIC_READY, MDIC_WRITE, MRQC, MTA, RAH, RAL, RCTL, RCTL_BROADCAST,
-    RCTL_ENABLE, RCTL_LONG, RCTL_MULTICAST_ALL, RCTL_STRIP_CRC, RCTL_UNICAST_ALL, RCTL_VLAN_FILTER,
-    RETA, RLPML, RSSRK, RXCSUM, RXCSUM_HASH, RXCSUM_IP, RXCSUM_UDP_TCP, STATUS, STATUS_LINK_UP,
-    STATUS_MASTER_ENABLED, STATUS_PORT, STATUS_SPEED, SW_FW_SYNC, SWSM, SWSM_BOTH, SWSM_SOFTWARE,
-    TCTL, TCTL_ENABLE, TCTL_PAD,
+    CTRL_FORCE_SPEED, CTRL_MASTER_DISABLE, CTRL_RESET, CTRL_SET_LINK_UP, EIMC, ICR, IMC, IMS_LINK,
+    IOVTCL, IOVTCL_REUSE, LONGEST, MDIC, MDIC_READY, MDIC_WRITE, MRQC, MTA, RAH, RAL, RCTL,
+    RCTL_BROADCAST, RCTL_ENABLE, RCTL_LONG, RCTL_MULTICAST_ALL, RCTL_STRIP_CRC, RCTL_UNICAST_ALL,
+    RCTL_VLAN_FILTER, RETA, RLPML, RSSRK, RXCSUM, RXCSUM_HASH, RXCSUM_IP, RXCSUM_UDP_TCP, STATUS,
+    STATUS_MASTER_ENABLED, STATUS_PORT, SW_FW_SYNC, SWSM, SWSM_BOTH, SWSM_SOFTWARE, TCTL,
+    TCTL_ENABLE, TCTL_PAD,
 };
 use crate::bus::Bus;
 use crate::clock::Clock;
 use crate::driver::filter::{Filter, Multicast};
-use crate::driver::{Link, Megabits};
+use crate::drivers::intel::link::{GONE, speed};
 use crate::net::MacAddr;
 
 /// How long the device may take for what takes it microseconds, or for a reset a millisecond.
@@ -98,7 +96,7 @@ impl<B: Bus, C: Clock> Hardware<B, C> {
         const AGAIN: u32 = 1 << 9;
         let control = self.bus.read32(CTRL.at) & !(CTRL_FORCE_SPEED | CTRL_FORCE_DUPLEX);
         self.bus.write32(CTRL.at, control | CTRL_SET_LINK_UP);
-        if self.speed().is_some() {
+        if speed(self.status()).is_some() {
             return;
         }
         self.with_phy(|| {
@@ -133,9 +131,16 @@ impl<B: Bus, C: Clock> Hardware<B, C> {
         locked(&|users| Some(users & !ours));
     }
 
-    /// How fast the link is, if it is up.
-    pub(super) fn speed(&self) -> Option<Megabits> {
-        speed(self.bus.read32(STATUS.at))
+    /// The status register, which tells of the link.
+    pub(super) fn status(&self) -> u32 {
+        self.bus.read32(STATUS.at)
+    }
+
+    /// Whether the link has changed since this was asked last, or longer ago: the causes of the
+    /// device's interrupts, which are cleared as they are read (section 7.3.4.1).
+    pub(super) fn has_link_changed(&self) -> bool {
+        let causes = self.bus.read32(ICR.at);
+        causes != GONE && causes & IMS_LINK != 0
     }
 
     /// Shares frames out to `queues` receive queues by a hash of their addresses and ports
@@ -208,39 +213,4 @@ pub(crate) fn wait(clock: &impl Clock, patience: Ns, mut done: impl FnMut() -> b
         clock.relax();
     }
     true
-}
-
-/// The link, as it was at the last look.
-pub(crate) struct Watched(Mutex<Link>);
-
-impl Watched {
-    /// A link that was down.
-    pub(crate) fn new() -> Self {
-        Self(Mutex::new(Link {
-            up: false,
-            speed: None,
-            changes: 0,
-        }))
-    }
-
-    /// The link, which is up if it has a speed.
-    pub(crate) fn look(&self, speed: Option<Megabits>) -> Link {
-        let mut link = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let up = speed.is_some();
-        let changes = link.changes + u64::from(up != link.up);
-        *link = Link { up, speed, changes };
-        *link
-    }
-}
-
-/// What the status register, of a physical or a virtual function, says of the link; `None` if it
-/// is down.
-pub(crate) fn speed(status: u32) -> Option<Megabits> {
-    let speed = match (status & STATUS_SPEED) >> STATUS_SPEED.trailing_zeros() {
-        0 => 10,
-        1 => 100,
-        _ => 1000,
-    };
-    // A device that is gone reads all ones.
-    (status & STATUS_LINK_UP != 0 && status != u32::MAX).then_some(Megabits(speed))
 }

@@ -41,14 +41,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use self::counters::Counters;
 use self::functions::{Functions, Own};
-use self::hardware::{Hardware, Stuck, Watched};
+use self::hardware::{Hardware, Stuck};
 use self::housekeeping::Housekeeper;
 use self::options::{Options, TAG};
 use self::queues::Plan;
 use self::registers::{
-    EIAC, EIMS, GPIE, GPIE_CLEAR_BY_READ, GPIE_MSIX, GPIE_PENDING_BITS, ICR, IMS, IMS_MAILBOX,
-    IVAR, IVAR_MISC, REGISTERS, RX, TX, WINDOW,
+    EIAC, EIMS, GPIE, GPIE_CLEAR_BY_READ, GPIE_MSIX, GPIE_PENDING_BITS, IMS, IMS_MAILBOX, IVAR,
+    IVAR_MISC, REGISTERS, RX, TX, WINDOW,
 };
+use super::intel::link::Watched;
 use super::intel::memory::Memory;
 use super::pci::bus_error;
 use crate::bus::registers::Dump;
@@ -101,7 +102,7 @@ pub(super) fn open<D: Device>(
         mac: MacAddr::ZERO,
         options,
         counters: Arc::new(Counters::new()),
-        link: Watched::new(),
+        link: Arc::new(Watched::new()),
         lost: Arc::default(),
         has_functions: false,
         running: None,
@@ -123,7 +124,7 @@ struct Igb<D: Device> {
     mac: MacAddr,
     options: Options,
     counters: Arc<Counters>,
-    link: Watched,
+    link: Arc<Watched>,
     /// Its owner wants it back, or it is gone already.
     lost: Arc<AtomicBool>,
     /// It has had virtual functions made.
@@ -255,13 +256,16 @@ impl<D: Device> Igb<D> {
         functions: &Arc<Mutex<Functions<D::Bus>>>,
         interrupts: &Arc<Interrupts>,
     ) -> Result<Housekeeper, BusError> {
-        let (functions, bus) = (functions.clone(), self.hardware.bus.clone());
+        let (functions, hardware) = (functions.clone(), self.hardware.clone());
+        let link = self.link.clone();
         let work = move || {
             // Before the mailboxes are looked at: what comes later interrupts again.
-            bus.read32(ICR.at);
+            if hardware.has_link_changed() {
+                link.tell();
+            }
             let mut functions = functions.lock().unwrap_or_else(PoisonError::into_inner);
             functions.serve();
-            bus.write32(EIMS.at, 1 << MAILBOX_VECTOR);
+            hardware.bus.write32(EIMS.at, 1 << MAILBOX_VECTOR);
         };
         Housekeeper::start(interrupts.clone(), MAILBOX_VECTOR, work).map_err(|error| {
             BusError::System {
@@ -320,9 +324,12 @@ impl<D: Device> Driver for Igb<D> {
 
     fn link(&self) -> Link {
         // The queues cannot ask: that takes a look at the bus.
-        let lost = self.device.is_gone();
-        self.lost.store(lost, Ordering::Relaxed);
-        self.link.look(self.hardware.speed().filter(|_| !lost))
+        let gone = self.device.is_gone();
+        self.lost.store(gone, Ordering::Relaxed);
+        if self.hardware.has_link_changed() {
+            self.link.tell();
+        }
+        self.link.look(self.hardware.status(), gone, gone)
     }
 
     fn statistics(&self) -> Statistics {

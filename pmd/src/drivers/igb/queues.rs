@@ -8,17 +8,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pollux_mempool::time::Ns;
 
-use super::hardware::{speed, wait};
+use super::hardware::wait;
 use super::registers::{EIMC, EIMS, STATUS};
 use crate::bus::{Bus, BusError, Device, Interrupts};
 use crate::clock::Clock;
 use crate::driver::{Queues, RxDriver, TxDriver};
 use crate::drivers::intel::descriptors::{AdvancedTx, Extended, MAX_RING, MIN_RING, Ring};
+use crate::drivers::intel::link::{GONE, speed};
 use crate::drivers::intel::memory::Memory;
 use crate::drivers::intel::rx::{Rx, RxControl, RxParts};
 use crate::drivers::intel::tx::{Tx, TxControl, TxParts};
 use crate::ledger::{Cause, Tally};
-use crate::port::{PortConfig, PortError};
+use crate::port::{PortConfig, PortError, RxState};
 
 /// Registers of a queue, from the first of its block; those of the split (SRRCTL) and of frames
 /// dropped (RQDPC) are a receive queue's alone.
@@ -225,9 +226,14 @@ impl<B: Bus, C: Clock + 'static> RxControl for RxQueue<B, C> {
         self.block.bus.write32(self.block.at(TAIL), slot);
     }
 
-    fn is_up(&self) -> bool {
-        let status = self.block.bus.read32(STATUS.at);
-        speed(status).is_some() && !self.lost.load(Ordering::Relaxed)
+    fn state(&self) -> RxState {
+        match self.block.bus.read32(STATUS.at) {
+            GONE => RxState::Gone,
+            status if speed(status).is_some() && !self.lost.load(Ordering::Relaxed) => {
+                RxState::Live
+            }
+            _ => RxState::Down,
+        }
     }
 
     fn stop(&self) {

@@ -29,10 +29,10 @@ use self::registers::{
     CTRL, CTRL_RESET, EIAC, EIMC, REGISTERS, RX, STATUS, TX, VTIVAR, VTIVAR_RX_VALID, WINDOW,
 };
 use super::igb::HEADER;
-use super::igb::hardware::{Watched, speed};
 use super::igb::message::{Groups, MAX_GROUPS, Request};
 use super::igb::options::{OVERHEAD, TAG, VLANS, mtu, vlans};
 use super::igb::queues::{self, Plan};
+use super::intel::link::Watched;
 use super::intel::memory::Memory;
 use super::pci::bus_error;
 use crate::bus::registers::Dump;
@@ -280,12 +280,12 @@ impl<D: Device> Driver for Igbvf<D> {
 
     fn link(&self) -> Link {
         let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
-        if mailbox.pf_was_reset() || self.device.is_gone() {
+        let gone = self.device.is_gone();
+        if mailbox.pf_was_reset() || gone {
             self.lost.store(true, Ordering::Relaxed);
         }
         let lost = self.lost.load(Ordering::Relaxed);
-        let status = self.bus.read32(STATUS.at);
-        self.link.look(speed(status).filter(|_| !lost))
+        self.link.look(self.bus.read32(STATUS.at), lost, gone)
     }
 
     fn statistics(&self) -> Statistics {

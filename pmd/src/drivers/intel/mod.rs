@@ -2,6 +2,7 @@
 //! 82574 and the 82576 in a word, the queues that work with them, and their memory.
 
 pub(crate) mod descriptors;
+pub(crate) mod link;
 pub(crate) mod memory;
 pub(crate) mod rx;
 pub(crate) mod tx;

@@ -32,7 +32,7 @@ pub(crate) trait RxControl: Send + 'static {
     fn set_tail(&self, slot: u32);
 
     /// Whether frames can come.
-    fn is_up(&self) -> bool;
+    fn state(&self) -> RxState;
 
     /// Switches receiving off: the device has let go of the buffers when this returns.
     fn stop(&self);
@@ -257,11 +257,7 @@ impl<Q: RxControl, C: Clock, F: Format> Rx<Q, C, F> {
     fn watch_link(&mut self, now: Tsc) {
         let period = self.parts.clock.to_cycles(WATCH);
         self.watch_at = Tsc(now.0.wrapping_add(period));
-        self.state = if self.parts.control.is_up() {
-            RxState::Live
-        } else {
-            RxState::Down
-        };
+        self.state = self.parts.control.state();
     }
 }
 

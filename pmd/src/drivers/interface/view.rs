@@ -30,6 +30,7 @@ impl View {
             up: self.control.is_up(self.index),
             speed: self.control.speed(self.index),
             changes: report.carrier_changes,
+            ..Link::DOWN
         }
     }
 

@@ -31,8 +31,8 @@ impl State {
     pub(super) fn link(&self) -> Link {
         Link {
             up: self.up.load(Ordering::Relaxed),
-            speed: None,
             changes: self.changes.get(),
+            ..Link::DOWN
         }
     }
 

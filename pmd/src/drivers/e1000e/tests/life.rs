@@ -159,8 +159,8 @@ fn a_device_that_is_pulled_out_ends_nothing_but_itself() {
     assert_eq!(bench.receive().len(), 1);
     bench.with(|_, world| world.now += 20_000_000);
     bench.receive();
-    assert_eq!(bench.started.rx[0].state(), RxState::Down);
-    assert!(!bench.started.port.link().up);
+    assert_eq!(bench.started.rx[0].state(), RxState::Gone);
+    assert_eq!(bench.started.port.link().to_string(), "gone");
     let StartedPort { port, rx, tx } = bench.started;
     let (tally, sent) = (rx[0].tally(), tx[0].sent());
     bench.cache = None;

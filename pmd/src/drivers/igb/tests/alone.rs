@@ -132,8 +132,13 @@ fn the_link_is_followed() {
     assert!(!pf.port.link().up);
     world.nic.chip().plug(true);
     assert_eq!((pf.port.link().up, pf.port.link().changes), (true, 3));
+    // Down and up between two looks.
+    world.nic.chip().plug(false);
+    world.nic.chip().plug(true);
+    assert_eq!((pf.port.link().up, pf.port.link().changes), (true, 5));
     world.pf.unplug();
-    assert!(!pf.port.link().up);
+    let link = pf.port.link();
+    assert_eq!((link.up, link.gone), (false, true));
     let Running {
         port,
         rx,

@@ -269,10 +269,15 @@ impl<D: Device> Driver for VirtioPci<D> {
             generation,
             changes,
         });
+        let gone = self
+            .running
+            .as_ref()
+            .is_some_and(|running| running.is_gone());
         Link {
             up,
-            speed: None,
+            gone,
             changes,
+            ..Link::DOWN
         }
     }
 

@@ -40,7 +40,9 @@ impl<D: Device> RxDriver for Rx<D> {
     }
 
     fn state(&self) -> RxState {
-        if self.running.is_live() && !self.ring.is_broken() {
+        if self.running.is_gone() {
+            RxState::Gone
+        } else if self.running.is_live() && !self.ring.is_broken() {
             RxState::Live
         } else {
             RxState::Down

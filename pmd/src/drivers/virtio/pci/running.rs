@@ -16,8 +16,9 @@ use crate::drivers::virtio::DeviceAddresses;
 pub(super) struct Running<D: Device> {
     device: Arc<D>,
     registers: Arc<Registers<D::Bus>>,
-    /// It works, as far as is known. Relaxed everywhere: a sign, which orders nothing.
+    /// It works, as far as is known, or it is gone. Relaxed everywhere: signs, which order nothing.
     live: AtomicBool,
+    gone: AtomicBool,
     quiesced: Once,
     broken_queues: AtomicU64,
     interrupts: Option<Interrupts>,
@@ -31,6 +32,7 @@ impl<D: Device> Running<D> {
             device,
             registers,
             live: AtomicBool::new(true),
+            gone: AtomicBool::new(false),
             quiesced: Once::new(),
             broken_queues: AtomicU64::new(0),
             interrupts: None,
@@ -75,6 +77,10 @@ impl<D: Device> Running<D> {
         self.live.load(Ordering::Relaxed)
     }
 
+    pub(super) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Relaxed)
+    }
+
     /// What the device has done to a queue: it is used no more.
     #[cold]
     pub(super) fn count_broken_queue(&self) {
@@ -87,11 +93,14 @@ impl<D: Device> Running<D> {
 
     /// Looks whether the device still works; says once why it does not. For housekeeping.
     pub(super) fn look(&self) -> bool {
+        let found = self.registers.common.status();
+        if self.device.is_gone() || found == status::GONE {
+            self.gone.store(true, Ordering::Relaxed);
+        }
         if !self.is_live() {
             return false;
         }
-        let found = self.registers.common.status();
-        let what = if self.device.is_gone() || found == status::GONE {
+        let what = if self.is_gone() {
             "it has been unplugged, or is wanted back"
         } else if found & status::NEEDS_RESET != 0 {
             "it has made an error that it cannot mend; stop and start the port"

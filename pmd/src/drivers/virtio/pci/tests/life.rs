@@ -7,8 +7,8 @@ use crate::driver::Link;
 fn link(up: bool, changes: u64) -> Link {
     Link {
         up,
-        speed: None,
         changes,
+        ..Link::DOWN
     }
 }
 
@@ -68,8 +68,12 @@ fn a_device_that_is_unplugged_is_noticed_and_let_go() {
     for n in 0..64 {
         rig.send(0, &frame(n, 60), &[]);
     }
-    assert_eq!(rig.port.link(), link(false, 1));
-    assert_eq!(rig.rx[0].state(), RxState::Down);
+    let gone = Link {
+        gone: true,
+        ..link(false, 1)
+    };
+    assert_eq!(rig.port.link(), gone);
+    assert_eq!(rig.rx[0].state(), RxState::Gone);
     let (pool, sent) = (rig.pool.clone(), rig.tx[0].sent());
     rig.port.stop(rig.rx, rig.tx).unwrap();
     drop(rig.cache);
