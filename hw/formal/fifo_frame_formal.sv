@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Exactly the words of the good frames that found room leave, in order; an offer stands until it
+// is taken; every frame has left, or has been told as full or bad, or is held.
+// formal: bounded 11
+// formal: cover 12
+
+module fifo_frame_formal (
+    input logic       clk,
+    input logic       rst,
+    input logic       s_valid,
+    input logic       s_last,
+    input logic       s_bad,
+    input logic       s_data,
+    input logic       m_ready
+);
+    logic       m_valid, m_last, event_full, event_bad, m_data;
+
+    fifo_frame #(.WIDTH(1), .DEPTH(4)) dut (.*);
+
+    logic running = 0;
+    always_ff @(posedge clk) running <= 1'b1;
+    always_comb assume (rst == !running);
+
+    // The words of good frames and of the one that comes in are counted; any one place is watched.
+    (* anyconst *) logic [3:0] place;
+    logic [3:0] written = 0, committed = 0, read = 0;
+    logic [1:0] word;
+
+    // What became of a frame is told the cycle after its last word.
+    logic       ended = 0, ended_bad = 0, crowded = 0, frame_crowded = 0;
+    wire        kept   = ended && !event_full && !event_bad;
+    wire  [3:0] base   = ended && !kept ? committed : written;
+    wire  [3:0] whole  = kept ? written : committed;
+    // Words inside, before one that comes in now, are at most this.
+    wire  [3:0] inside = base - read;
+
+    logic [1:0] known = 0;
+    always_ff @(posedge clk) known <= {known[0], place < committed};
+
+    always_ff @(posedge clk) if (running) begin
+        ended     <= s_valid && s_last;
+        ended_bad <= s_bad;
+        committed <= whole;
+        written   <= base + {3'b0, s_valid};
+        if (s_valid && base == place) word <= {s_last, s_data};
+        if (m_valid && m_ready) read <= read + 1'b1;
+        // A frame may be refused only if a word of it met four others.
+        if (s_valid) begin
+            crowded       <= !s_last && (crowded || inside >= 4);
+            frame_crowded <= crowded || inside >= 4;
+        end
+    end
+
+    always_ff @(posedge clk) if (running) begin
+        assert (!(event_full && event_bad));
+        if (event_full) assert (ended && frame_crowded);
+        if (event_bad) assert (ended && ended_bad);
+        if (kept) assert (!ended_bad);
+        if (m_valid) assert (read < committed);
+        if (m_valid && read == place) assert ({m_last, m_data} == word);
+        if ($past(running && m_valid && !m_ready)) assert (m_valid && $stable(m_data) && $stable(m_last));
+        // A word that is known to be good for two cycles is offered as soon as it is the next.
+        if (known[1] && read == place) assert (m_valid);
+        cover (event_full && committed >= 3);
+        cover (read >= 5 && read == committed);
+    end
+endmodule

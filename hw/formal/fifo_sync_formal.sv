@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Words leave in the order in which they came, none is lost, none overwritten; an offer stands
+// until it is taken.
+// formal: induction 3
+// formal: cover 12
+
+module fifo_sync_formal (
+    input logic       clk,
+    input logic       rst,
+    input logic       s_valid,
+    input logic [1:0] s_data,
+    input logic       m_ready
+);
+    logic       s_ready, m_valid;
+    logic [1:0] m_data;
+    logic [2:0] level;
+
+    fifo_sync #(.WIDTH(2), .DEPTH(4)) dut (.*);
+
+    logic running = 0;
+    always_ff @(posedge clk) running <= 1'b1;
+    always_comb if (!running) assume (rst);
+
+    logic was_full = 0;
+    always_ff @(posedge clk) was_full <= !rst && (was_full || level == 4);
+
+    always_ff @(posedge clk) if (running && !rst && !$past(rst)) begin
+        if ($past(m_valid && !m_ready)) assert (m_valid && $stable(m_data));
+        assert (s_ready == (level != 4));
+        assert (m_valid == (level != 0));
+        cover (was_full && level == 0);
+    end
+endmodule
