@@ -88,11 +88,13 @@ pub(crate) fn reflect(
     let mut cache = pool.cache(256)?;
     let mut bursts: Vec<_> = end.rx.iter().map(|_| Burst::<BURST>::new()).collect();
     while !stop.is_set() {
+        let mut idle = true;
         for ((rx, tx), burst) in end.rx.iter_mut().zip(&mut end.tx).zip(&mut bursts) {
             // What is left of the last time has been turned round already.
             let room = burst.free();
             let received = rx.rx_up_to(&mut cache, burst, room);
             tally.count_delivered(received as u64);
+            idle &= received == 0;
             for mbuf in burst.iter_mut().rev().take(received) {
                 if let Some((stations, _)) = mbuf.data_mut().split_first_chunk_mut::<12>() {
                     stations.copy_within(6.., 0);
@@ -100,6 +102,9 @@ pub(crate) fn reflect(
                 }
             }
             tx.tx(&mut cache, burst);
+        }
+        if idle {
+            give_way();
         }
     }
     for burst in &mut bursts {
@@ -123,7 +128,9 @@ pub(crate) fn answer(
     let mut replies = Burst::<BURST>::new();
     let (mut bytes, mut reply) = (Vec::new(), vec![0; 16_384]);
     while !stop.is_set() {
-        end.rx[0].rx_up_to(&mut cache, &mut burst, replies.free());
+        if end.rx[0].rx_up_to(&mut cache, &mut burst, replies.free()) == 0 {
+            give_way();
+        }
         for mbuf in burst.iter() {
             tally.count_delivered(1);
             bytes.resize(mbuf.total_len(), 0);
@@ -138,6 +145,12 @@ pub(crate) fn answer(
     }
     cache.free_burst(&mut replies);
     Ok(())
+}
+
+/// In a loop that has nothing to do. QEMU runs the machine's CPUs by turns of 100 ms on one thread,
+/// and a pause ends a turn.
+fn give_way() {
+    std::hint::spin_loop();
 }
 
 /// An Ethernet frame of 60 bytes that carries nothing.

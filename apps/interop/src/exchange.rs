@@ -162,6 +162,8 @@ impl<'a> Exchange<'a> {
                 break;
             }
             if !moved {
+                // For the other thread of this core, and for what else runs on this CPU.
+                std::hint::spin_loop();
                 std::thread::yield_now();
             }
             if !job.pause.is_zero() {

@@ -133,8 +133,7 @@ fn both_ways(bench: &Bench) -> Result<()> {
         ..Setup::default()
     };
     let pool = pool(setup.buffers)?;
-    let mut a = End::open(bench.machine.owner, &bench.a, &pool, setup)?;
-    let mut b = End::open(bench.machine.owner, &bench.b, &pool, setup)?;
+    let [mut a, mut b] = End::open_both(bench, &pool, setup)?;
     let station = b.mac()?;
     let (mut ledger, mut ledger_of_b) = (Ledger::new(), Ledger::new());
     let stop = StopFlag::new();

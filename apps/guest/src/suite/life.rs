@@ -27,7 +27,7 @@ pub(crate) const LINK: &[Test] = &[Test {
 pub(crate) const LIFE: &[Test] = &[
     Test {
         name: "restart",
-        shows: "a port stops and starts many times (100; igb: 20), with traffic each time",
+        shows: "a port stops and starts many times (100; igb: 10), with traffic each time",
         run: restart,
     },
     Test {
@@ -83,7 +83,7 @@ fn link(bench: &Bench) -> Result<()> {
 fn restart(bench: &Bench) -> Result<()> {
     let mut rig = Rig::open(bench, Setup::default())?;
     // QEMU's 82576 brings its link up half a second after each reset.
-    let restarts = if bench.machine.name == "igb" { 20 } else { 100 };
+    let restarts = if bench.machine.name == "igb" { 10 } else { 100 };
     for _ in 0..restarts {
         rig = rig.restart_a()?;
         for way in BOTH_WAYS {
@@ -201,7 +201,7 @@ fn reset(bench: &Bench) -> Result<()> {
                 .as_ref()
                 .is_some_and(thread::JoinHandle::is_finished);
             rounds += u32::from(over);
-            Ok(rounds > 10_000)
+            Ok(rounds > 1000)
         })?;
         if let Some(Ok(ended)) = resetting.map(thread::JoinHandle::join) {
             ended.with_context(|| format!("cannot write {}", path.display()))?;

@@ -18,7 +18,7 @@ pub(crate) const TRIGGER: &[Test] = &[Test {
     run: trigger,
 }];
 
-const RUN: &str = "seed = 1\nevents = 1500\nrate = 300\n";
+const RUN: &str = "seed = 1\nevents = 500\nrate = 300\n";
 
 fn trigger(bench: &Bench) -> Result<()> {
     let owner = bench.machine.owner;

@@ -1,0 +1,212 @@
+"""Virtual machines: Debian's kernel, what files they have, and QEMU around them."""
+
+import json
+import re
+import select
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PROGRAMS = ["pollux", "pollux-guest", "pollux-interop", "l0-trigger", "pollux-emulator"]
+# Of Debian's kernel, beside what is built in; with what they depend on.
+MODULES = ["vfio-pci", "e1000e", "igb", "igbvf", "virtio_net", "virtio_pci", "af_packet"]
+
+
+class Skip(Exception):
+    """What a machine needs is not here."""
+
+
+def must(words, **options):
+    done = subprocess.run(words, capture_output=True, text=True, check=False, **options)
+    if done.returncode != 0:
+        raise Skip(f"{' '.join(map(str, words))}: {done.stderr.strip()[-300:]}")
+    return done.stdout
+
+
+def need_programs():
+    packages = {"qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox-static",
+                "cpio": "cpio", "depmod": "kmod", "dpkg": "dpkg", "apt-get": "apt"}
+    for program, package in packages.items():
+        if not shutil.which(program):
+            raise Skip(f"no {program}: apt-get install {package}")
+    if '"igb"' not in must(["qemu-system-x86_64", "-device", "help"]):
+        raise Skip("QEMU is older than 8.0: apt-get install -t bookworm-backports qemu-system-x86")
+
+
+def target_directory():
+    metadata = subprocess.run(["cargo", "metadata", "--format-version", "1", "--no-deps", "--locked"],
+                              cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return Path(json.loads(metadata)["target_directory"])
+
+
+def build():
+    """The programs that `cargo test` makes or could make: with one test among what is asked for,
+    dependencies have the features that they have there, and are not compiled once more."""
+    subprocess.run(["cargo", "build", "--locked", "--workspace", "--bins", "--test", "controls"],
+                   cwd=ROOT, check=True)
+    return target_directory() / "debug"
+
+
+class Kernel:
+    """Debian's kernel, unpacked: nothing is installed."""
+
+    def __init__(self, folder):
+        depends = must(["apt-cache", "depends", "linux-image-amd64"])
+        found = re.search(r"Depends: (linux-image-([\w.-]+))", depends)
+        if not found:
+            raise Skip("no package linux-image-amd64: apt-get update, on Debian")
+        package, self.version = found.groups()
+        self.folder = folder / package
+        if not self.folder.exists():
+            self.unpack(package)
+        self.image = self.folder / "boot" / f"vmlinuz-{self.version}"
+
+    def unpack(self, package):
+        with tempfile.TemporaryDirectory(dir=self.folder.parent) as temp:
+            # The list of packages may be older than the archive.
+            try:
+                must(["apt-get", "download", package], cwd=temp)
+            except Skip:
+                must(["apt-get", "update"])
+                must(["apt-get", "download", package], cwd=temp)
+            unpacked = Path(temp) / "unpacked"
+            must(["dpkg", "-x", next(Path(temp).glob("*.deb")), unpacked])
+            must(["depmod", "-b", unpacked, self.version])
+            unpacked.rename(self.folder)
+
+    def modules(self):
+        """Files of the modules, each behind those that it needs."""
+        files = []
+        for module in MODULES:
+            said = must(["modprobe", "-d", self.folder, "-S", self.version, "--show-depends",
+                         "--ignore-install", module])
+            files += re.findall(r"^insmod (\S+)", said, re.MULTILINE)
+        return list(dict.fromkeys(files))
+
+
+def libraries(programs):
+    """The shared libraries that programs need, and what loads them (ld.so)."""
+    said = must(["ldd", *programs])
+    if "not found" in said:
+        raise Skip(f"a library is missing: {said}")
+    return sorted(set(re.findall(r"(/\S+) \(0x", said)))
+
+
+def initramfs(kernel, binaries, temp):
+    """All that the machine has of files: programs, modules, and its first process."""
+    root = temp / "root"
+    for name in ("bin", "dev", "proc", "sys", "tmp", "modules"):
+        (root / name).mkdir(parents=True)
+    shutil.copy(shutil.which("busybox"), root / "bin")
+    shutil.copy(ROOT / "apps/guest/init", root / "init")
+    shutil.copy(ROOT / "scripts/bind", root / "bin")
+    for program in PROGRAMS:
+        must(["strip", "--strip-debug", "-o", root / "bin" / program, binaries / program])
+    for library in libraries([binaries / program for program in PROGRAMS]):
+        place = root / library.lstrip("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, place)
+    modules = kernel.modules()
+    for module in modules:
+        shutil.copy(module, root / "modules")
+    (root / "modules/order").write_text("".join(Path(module).name + "\n" for module in modules),
+                                        encoding="utf8")
+    # Not compressed: the machine would take longer to unpack it.
+    names = "".join(f"{path.relative_to(root)}\n" for path in root.rglob("*"))
+    image = temp / "initramfs"
+    with open(image, "wb") as out:
+        subprocess.run(["cpio", "--quiet", "-o", "-H", "newc"], input=names.encode(), stdout=out,
+                       cwd=root, check=True)
+    return image
+
+
+class Lines:
+    """A socket to QEMU, by lines."""
+
+    def __init__(self):
+        self.socket, self.other = socket.socketpair()
+        self.rest = b""
+
+    def fileno(self):
+        return self.socket.fileno()
+
+    def send(self, text):
+        self.socket.sendall(text.encode() + b"\n")
+
+    def receive(self):
+        """The lines that have come since the last time; none if the other end is gone."""
+        try:
+            more = self.socket.recv(65536)
+        except ConnectionResetError:
+            more = b""
+        if not more:
+            return None
+        *lines, self.rest = (self.rest + more).split(b"\n")
+        return [line.decode(errors="replace").strip() for line in lines]
+
+
+class Monitor(Lines):
+    """QEMU's machine protocol."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+        self.send('{"execute": "qmp_capabilities"}')
+
+    def ask(self, command):
+        """Has QEMU do this; `ok`, or why not."""
+        self.count += 1
+        self.send(json.dumps({**command, "id": self.count}))
+        limit = time.monotonic() + 20
+        while select.select([self], [], [], max(0, limit - time.monotonic()))[0]:
+            for answer in map(json.loads, self.receive() or ['{"gone": true}']):
+                if "gone" in answer:
+                    return "error: QEMU is gone"
+                if answer.get("id") == self.count:
+                    return "error: " + answer["error"]["desc"] if "error" in answer else "ok"
+        return "error: no answer"
+
+
+class Guest:
+    """A running machine: its console goes to a file, its second serial port is `control`."""
+
+    def __init__(self, log, kernel, image, arguments, append):
+        self.log = log
+        self.control, self.monitor = Lines(), Monitor()
+        sockets = {"control": self.control.other, "monitor": self.monitor.other}
+        chardevs = [word for name, end in sockets.items()
+                    for word in ("-chardev", f"socket,id={name},fd={end.fileno()}")]
+        # One thread for both CPUs: with more, QEMU 10.0 looks at entries of a CPU's translation
+        # buffer that another may have freed while it waited for its lock (do_st_mmio_leN), and
+        # writes of registers hit the guest's memory.
+        words = [
+            "qemu-system-x86_64", "-accel", "tcg,thread=single", "-machine", "q35", "-cpu", "max", "-smp", "2", "-m", "1024",
+            "-nodefaults", "-display", "none", "-no-reboot",
+            "-kernel", kernel.image, "-initrd", image, "-append", f"console=ttyS0 quiet panic=-1 {append}",
+            "-serial", f"file:{log}", *chardevs, "-serial", "chardev:control",
+            "-mon", "chardev=monitor,mode=control", *arguments]
+        self.stderr = tempfile.TemporaryFile()
+        # A session of its own: what a terminal sends to this script is not for it.
+        self.child = subprocess.Popen(
+            [str(word) for word in words], stdin=subprocess.DEVNULL, stdout=self.stderr, stderr=self.stderr,
+            pass_fds=[end.fileno() for end in sockets.values()], start_new_session=True)
+        # So that the sockets end when QEMU does.
+        for end in sockets.values():
+            end.close()
+
+    def last_words(self):
+        said = self.log.read_text(errors="replace").strip().splitlines()[-3:] if self.log.exists() else []
+        self.stderr.seek(0)
+        errors = self.stderr.read().decode(errors="replace").strip()[-300:]
+        return " | ".join([*said, errors]).strip(" |")
+
+    def end(self):
+        """There is nothing in it to save."""
+        self.child.kill()
+        self.child.wait()
+        for end in (self.control.socket, self.monitor.socket, self.stderr):
+            end.close()
