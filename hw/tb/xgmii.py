@@ -1,0 +1,60 @@
+"""Words of XGMII made by hand: frames with any gap, in any lane, and everything that is wrong."""
+
+import random
+import zlib
+
+IDLE, START, TERMINATE, ERROR, SEQUENCE = 0x07, 0xFB, 0xFD, 0xFE, 0x9C
+PREAMBLE = bytes([0x55] * 6 + [0xD5])
+
+
+def with_fcs(data):
+    return bytes(data) + zlib.crc32(data).to_bytes(4, "little")
+
+
+def payload(size):
+    return random.getrandbits(8 * size).to_bytes(size, "little") if size else b""
+
+
+class Wire:
+    """What goes over the wire: bytes with control flags. A frame starts in lane 0 or 4."""
+
+    def __init__(self):
+        self.lanes = []
+
+    def control(self, *characters):
+        self.lanes += [(character, 1) for character in characters]
+
+    def data(self, data):
+        self.lanes += [(byte, 0) for byte in data]
+
+    def idle(self, count):
+        self.control(*[IDLE] * count)
+
+    def align(self, lane=None):
+        """Idles to the next column; or to this lane."""
+        while len(self.lanes) % (4 if lane is None else 8) != (lane or 0):
+            self.idle(1)
+
+    def sequence(self, code):
+        """An ordered set: 1 local fault, 2 remote fault (46.3.4)."""
+        self.align()
+        self.control(SEQUENCE)
+        self.data([0, 0, code])
+
+    def frame(self, data, gap=12, lane=None, preamble=PREAMBLE, end=TERMINATE):
+        """A frame, FCS and all; `gap` bytes before it at the least, with the end of the last."""
+        self.idle(max(gap - 1, 0))
+        self.align(lane)
+        self.control(START)
+        self.data(preamble)
+        self.data(data)
+        if end is not None:
+            self.control(end)
+
+    def words(self):
+        """Data and control of each word, with idles at the end."""
+        lanes = self.lanes + [(IDLE, 1)] * (-len(self.lanes) % 8)
+        for first in range(0, len(lanes), 8):
+            word = lanes[first:first + 8]
+            yield (int.from_bytes(bytes(lane[0] for lane in word), "little"),
+                   sum(lane[1] << place for place, lane in enumerate(word)))
