@@ -58,3 +58,37 @@ class Wire:
             word = lanes[first:first + 8]
             yield (int.from_bytes(bytes(lane[0] for lane in word), "little"),
                    sum(lane[1] << place for place, lane in enumerate(word)))
+
+
+class Received:
+    """A frame as it went over the wire: its bytes without preamble, and what is to be said of it."""
+
+    def __init__(self, start, data, spoilt, gap):
+        self.start, self.data, self.spoilt, self.gap = start, data, spoilt, gap
+
+    def payload(self):
+        """Without FCS, which must be right."""
+        assert not self.spoilt and self.data == with_fcs(self.data[:-4]), self.data.hex()
+        return self.data[:-4]
+
+
+def received(words):
+    """The frames in a list of words; all of what is not a frame must be idle or an ordered set."""
+    lanes = [(word >> 8 * lane & 0xFF, control >> lane & 1) for word, control in words for lane in range(8)]
+    frames, place, end = [], 0, None
+    while place < len(lanes):
+        if lanes[place] == (START, 1):
+            assert place % 4 == 0, f"a start in lane {place % 8}"
+            assert lanes[place + 1:place + 8] == [(byte, 0) for byte in PREAMBLE]
+            first = place + 8
+            gap, start, place = None if end is None else place - end, place, lanes.index((TERMINATE, 1), first)
+            body, end = lanes[first:place], place
+            assert all(not control or byte == ERROR for byte, control in body), body
+            frames.append(Received(start, bytes(byte for byte, _ in body), any(control for _, control in body), gap))
+        elif lanes[place] == (SEQUENCE, 1):
+            assert place % 4 == 0 and not any(control for _, control in lanes[place + 1:place + 4])
+            place += 3
+        else:
+            assert lanes[place] == (IDLE, 1), lanes[place]
+        place += 1
+    return frames
