@@ -3,6 +3,7 @@
 
 pub mod af_packet;
 pub mod af_xdp;
+mod card;
 mod chain;
 pub mod dpdk;
 mod e1000e;

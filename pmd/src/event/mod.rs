@@ -35,6 +35,7 @@
 //! ```
 
 mod clop;
+mod layouts;
 mod queue;
 mod record;
 mod words;

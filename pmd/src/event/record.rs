@@ -4,6 +4,8 @@ use core::mem::{offset_of, size_of};
 
 use pollux_mempool::time::WireTime;
 
+use super::layouts;
+
 /// 64-bit words in a record.
 pub(super) const WORDS: usize = 8;
 
@@ -66,17 +68,20 @@ const _: () = {
         cfg!(target_endian = "little"),
         "the record is little-endian, and so must the CPU be"
     );
+    // The table that the card's gateware is made from has the same layout.
+    assert!(size_of::<EventRecord>() == layouts::EVENT_RECORD_SIZE);
     assert!(
         size_of::<EventRecord>() == WORDS * size_of::<u64>() && align_of::<EventRecord>() == 64
     );
-    assert!(offset_of!(EventRecord, wire) == 0);
-    assert!(offset_of!(EventRecord, index) == 8);
-    assert!(offset_of!(EventRecord, length) == 12);
-    assert!(offset_of!(EventRecord, payload) == 16);
-    assert!(offset_of!(EventRecord, sequence) == 56);
-    assert!(offset_of!(EventRecord, stream) == 60);
-    assert!(offset_of!(EventRecord, kind) == 62);
-    assert!(offset_of!(EventRecord, flags) == 63);
+    assert!(offset_of!(EventRecord, wire) == layouts::EVENT_RECORD_WIRE);
+    assert!(offset_of!(EventRecord, index) == layouts::EVENT_RECORD_INDEX);
+    assert!(offset_of!(EventRecord, length) == layouts::EVENT_RECORD_LENGTH);
+    assert!(offset_of!(EventRecord, payload) == layouts::EVENT_RECORD_PAYLOAD);
+    assert!(offset_of!(EventRecord, sequence) == layouts::EVENT_RECORD_SEQUENCE);
+    assert!(offset_of!(EventRecord, stream) == layouts::EVENT_RECORD_STREAM);
+    assert!(offset_of!(EventRecord, kind) == layouts::EVENT_RECORD_KIND);
+    assert!(offset_of!(EventRecord, flags) == layouts::EVENT_RECORD_FLAGS);
+    assert!(EventKind::CLOP_BUFFER.0 == layouts::CLOP_BUFFER_KIND);
 };
 
 impl EventRecord {

@@ -1,9 +1,12 @@
 //! The bytes of an announcement and of a buffer (`docs/formats/clop.md`).
 
+use core::mem::offset_of;
+
 use pollux_mempool::time::{Tsc, WireTime};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute};
 
+use crate::event::layouts;
 use crate::event::record::{EventFlags, EventKind, EventRecord};
 
 /// How payloads lie in a buffer.
@@ -61,7 +64,15 @@ pub(super) struct Record {
     stamp: U32,
 }
 
-const _: () = assert!(size_of::<Record>() == 16);
+// As in the table that the card's gateware is made from.
+const _: () = {
+    assert!(size_of::<Record>() == layouts::CLOP_RECORD_SIZE);
+    assert!(offset_of!(Record, length) == layouts::CLOP_RECORD_LENGTH);
+    assert!(offset_of!(Record, source_port) == layouts::CLOP_RECORD_SOURCE_PORT);
+    assert!(offset_of!(Record, flags) == layouts::CLOP_RECORD_FLAGS);
+    assert!(offset_of!(Record, sequence) == layouts::CLOP_RECORD_SEQUENCE);
+    assert!(offset_of!(Record, stamp) == layouts::CLOP_RECORD_STAMP);
+};
 
 /// Record flag: the stamp is valid.
 const STAMPED: u16 = 1;
@@ -146,6 +157,17 @@ struct Body {
     /// For the stage stamps of hardware; zero from software.
     stages: [U32; 4],
 }
+
+// As in the table that the card's gateware is made from.
+const _: () = {
+    assert!(size_of::<Body>() == layouts::CLOP_BUFFER_SIZE);
+    assert!(offset_of!(Body, payloads) == layouts::CLOP_BUFFER_PAYLOADS);
+    assert!(offset_of!(Body, first) == layouts::CLOP_BUFFER_FIRST);
+    assert!(offset_of!(Body, last) == layouts::CLOP_BUFFER_LAST);
+    assert!(offset_of!(Body, reason) == layouts::CLOP_BUFFER_REASON);
+    assert!(offset_of!(Body, oldest) == layouts::CLOP_BUFFER_OLDEST);
+    assert!(offset_of!(Body, stages) == layouts::CLOP_BUFFER_STAGES);
+};
 
 impl From<&ClopEvent> for EventRecord {
     #[inline]

@@ -1,0 +1,70 @@
+"""The register map as the tables that drivers are written with (pmd/src/bus/registers.rs)."""
+
+HEADER = """\
+// Made by scripts/regen from hw/rdl: do not edit.
+
+//! The card's registers. Offsets are from the start of a block; where blocks are, the card says.
+//! `hw/docs/registers.md` has them with all their words.
+"""
+
+
+def emit(blocks):
+    lines = [HEADER]
+    for block in blocks:
+        lines += module(block)
+    return "\n".join(lines)
+
+
+def module(block):
+    name = block.name
+    lines = [
+        f"/// {block.title}.",
+        f"pub(super) mod {name} {{",
+        "    use crate::bus::registers::registers;",
+        "",
+        "    /// Kind of the block.",
+        f"    pub(crate) const KIND: u32 = {block.kind};",
+        "    /// Bytes in the block.",
+        f"    pub(crate) const SIZE: usize = {block.size:#x};",
+        "",
+        "    registers! {",
+        f"        /// {block.title}.",
+        "        pub(crate) REGISTERS:",
+    ]
+    for reg in block.all_regs():
+        lines += register(block, reg)
+    return lines + ["    }", "}", ""]
+
+
+def register(block, reg):
+    """64 bits are two registers."""
+    if reg.width == 32:
+        return one(block, reg, reg.name, reg.at, reg.title, 0)
+    return one(block, reg, reg.name, reg.at, reg.title, 0) + one(
+        block, reg, f"{reg.name}_HIGH", reg.at + 4, f"upper half of {reg.name}", 32
+    )
+
+
+def one(block, reg, name, at, title, base):
+    several = f" [{reg.count}; {reg.step:#x}]" if reg.count > 1 else ""
+    head = f'        {name} {at:#06x}{several} "{block.name}" "{escape(title)}" {{'
+    fields = [constant(name, f, base) for f in reg.fields]
+    fields = [field for field in fields if field]
+    if not fields:
+        return [head + "}"]
+    return [head] + [f"            {field}," for field in fields] + ["        }"]
+
+
+def constant(name, field, base):
+    """A mask; none for a field that is the whole register."""
+    low, high = max(field.low - base, 0), min(field.high - base, 31)
+    if low > high or (low, high) == (0, 31):
+        return None
+    mask = (1 << (high - low + 1)) - 1
+    shifted = f"{mask:#_x} << {low}" if low else f"{mask:#_x}"
+    own = field.name.upper()
+    return f"{name}_{own} = {shifted}"
+
+
+def escape(text):
+    return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,117 @@
+// Made by scripts/regen from hw/rdl: do not edit.
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Where blocks are (_AT, _STEP), how many address bits they have (_ADDR_W); and for tables where a
+// register is in its row (_ROW, bytes) and a field in that (_LSB, _W).
+package regs_pkg;
+    /* verilator lint_off UNUSEDPARAM */
+
+    // Card.
+    localparam CARD_AT = 0, CARD_ADDR_W = 7;
+
+    // Host bus.
+    localparam HOST_AT = 4096, HOST_ADDR_W = 9;
+    localparam HOST_WRITES_ROW = 0;
+    localparam HOST_READS_ROW = 8;
+    localparam HOST_WR_DISCARDED_ROW = 16;
+    localparam HOST_RD_TIMEOUT_ROW = 24;
+    localparam HOST_RD_UNSUPPORTED_ROW = 32;
+    localparam HOST_RD_ABORT_ROW = 40;
+    localparam HOST_RD_POISONED_ROW = 48;
+    localparam HOST_RD_UNEXPECTED_ROW = 56;
+    localparam HOST_INTERRUPTS_ROW = 64;
+
+    // Timing.
+    localparam TIMING_AT = 8192, TIMING_ADDR_W = 9;
+    localparam TIMING_CLOCKS_ROW = 0;
+    localparam TIMING_TRIGGERS_ROW = 8;
+    localparam TIMING_EARLY_ROW = 16;
+    localparam TIMING_LOST_ROW = 24;
+    localparam TIMING_UNPAIRED_ROW = 32;
+    localparam TIMING_EVENTS_LOST_ROW = 40;
+
+    // Event queues.
+    localparam EVENT_AT = 12288, EVENT_ADDR_W = 10;
+
+    // TLB.
+    localparam TLB_AT = 16384, TLB_ADDR_W = 13;
+    localparam TLB_FAULTS_ROW = 0;
+    localparam TLB_EVENTS_LOST_ROW = 8;
+    localparam TLB_ENTRY_VIRTUAL_ROW = 0;
+    localparam TLB_ENTRY_BUS_ROW = 8;
+    localparam TLB_ENTRY_CTRL_ROW = 16;
+    localparam TLB_ENTRY_CTRL_VALID_LSB = 0, TLB_ENTRY_CTRL_VALID_W = 1;
+    localparam TLB_ENTRY_CTRL_LOG2_PAGE_LSB = 8, TLB_ENTRY_CTRL_LOG2_PAGE_W = 5;
+    localparam TLB_ENTRY_CTRL_FUNC_LSB = 16, TLB_ENTRY_CTRL_FUNC_W = 8;
+
+    // Transmit rings.
+    localparam TX_AT = 24576, TX_ADDR_W = 11;
+    localparam TX_PACKETS_ROW = 0;
+    localparam TX_BYTES_ROW = 8;
+    localparam TX_BAD_ROW = 16;
+    localparam TX_READ_FAILED_ROW = 24;
+
+    // Lists of buffers.
+    localparam CLOP_AT = 32768, CLOP_ADDR_W = 15;
+    localparam CLOP_LIST_BASE_ROW = 0;
+    localparam CLOP_LIST_SIZE_ROW = 8;
+    localparam CLOP_LIST_SIZE_VALUE_LSB = 0, CLOP_LIST_SIZE_VALUE_W = 31;
+    localparam CLOP_LIST_COUNT_ROW = 12;
+    localparam CLOP_LIST_COUNT_VALUE_LSB = 0, CLOP_LIST_COUNT_VALUE_W = 17;
+    localparam CLOP_LIST_MODE_ROW = 16;
+    localparam CLOP_LIST_MODE_BARE_LSB = 0, CLOP_LIST_MODE_BARE_W = 1;
+    localparam CLOP_LIST_MODE_QUEUE_LSB = 4, CLOP_LIST_MODE_QUEUE_W = 3;
+    localparam CLOP_LIST_MODE_FUNC_LSB = 8, CLOP_LIST_MODE_FUNC_W = 8;
+    localparam CLOP_LIST_MODE_STRIDE_LSB = 16, CLOP_LIST_MODE_STRIDE_W = 16;
+    localparam CLOP_LIST_TIMEOUT_ROW = 20;
+    localparam CLOP_LIST_TIMEOUT_VALUE_LSB = 0, CLOP_LIST_TIMEOUT_VALUE_W = 31;
+    localparam CLOP_LIST_CTRL_ROW = 24;
+    localparam CLOP_LIST_CTRL_ENABLE_LSB = 0, CLOP_LIST_CTRL_ENABLE_W = 1;
+    localparam CLOP_LIST_CTRL_FLUSH_LSB = 1, CLOP_LIST_CTRL_FLUSH_W = 1;
+    localparam CLOP_LIST_RELEASED_ROW = 28;
+    localparam CLOP_LIST_SERIAL_ROW = 32;
+    localparam CLOP_LIST_USED_ROW = 36;
+    localparam CLOP_LIST_USED_VALUE_LSB = 0, CLOP_LIST_USED_VALUE_W = 31;
+    localparam CLOP_LIST_SEQUENCE_ROW = 40;
+    localparam CLOP_OUTCOME_PLACED_ROW = 0;
+    localparam CLOP_OUTCOME_NO_BUFFER_ROW = 8;
+    localparam CLOP_OUTCOME_NO_EVENT_ROW = 16;
+    localparam CLOP_OUTCOME_OVERSIZE_ROW = 24;
+    localparam CLOP_OUTCOME_FAULT_ROW = 32;
+    localparam CLOP_OUTCOME_OFF_ROW = 40;
+    localparam CLOP_OUTCOME_MALFORMED_ROW = 48;
+    localparam CLOP_OUTCOME_BAD_VERSION_ROW = 56;
+
+    // Port.
+    localparam PORT_AT = 65536, PORT_STEP = 16384, PORT_ADDR_W = 13;
+    localparam PORT_RX_FRAMES_ROW = 0;
+    localparam PORT_RX_BYTES_ROW = 8;
+    localparam PORT_RX_FCS_ROW = 16;
+    localparam PORT_RX_SYMBOL_ROW = 24;
+    localparam PORT_RX_RUNT_ROW = 32;
+    localparam PORT_RX_OVERSIZE_ROW = 40;
+    localparam PORT_RX_PAUSE_ROW = 48;
+    localparam PORT_DROP_ADDRESS_ROW = 56;
+    localparam PORT_DROP_MALFORMED_ROW = 64;
+    localparam PORT_DROP_CHECKSUM_ROW = 72;
+    localparam PORT_DROP_FRAGMENT_ROW = 80;
+    localparam PORT_DROP_UNSUPPORTED_ROW = 88;
+    localparam PORT_DROP_MISS_ROW = 96;
+    localparam PORT_DROP_ANSWER_ROW = 104;
+    localparam PORT_DROP_OVERFLOW_ROW = 112;
+    localparam PORT_ARP_FRAMES_ROW = 120;
+    localparam PORT_ECHO_FRAMES_ROW = 128;
+    localparam PORT_TX_FRAMES_ROW = 136;
+    localparam PORT_TX_BYTES_ROW = 144;
+    localparam PORT_TX_ABORTED_ROW = 152;
+    localparam PORT_TX_UNRESOLVED_ROW = 160;
+    localparam PORT_TX_PAUSED_ROW = 168;
+    localparam PORT_GEN_PACKETS_ROW = 176;
+    localparam PORT_ARP_IP_ROW = 0;
+    localparam PORT_ARP_MAC_ROW = 8;
+    localparam PORT_ARP_MAC_MAC_LSB = 0, PORT_ARP_MAC_MAC_W = 48;
+    localparam PORT_ARP_MAC_STATE_LSB = 48, PORT_ARP_MAC_STATE_W = 2;
+    localparam PORT_ARP_MAC_FIXED_LSB = 50, PORT_ARP_MAC_FIXED_W = 1;
+
+    /* verilator lint_on UNUSEDPARAM */
+endpackage

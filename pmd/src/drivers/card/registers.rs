@@ -1,0 +1,493 @@
+// Made by scripts/regen from hw/rdl: do not edit.
+
+//! The card's registers. Offsets are from the start of a block; where blocks are, the card says.
+//! `hw/docs/registers.md` has them with all their words.
+
+/// Card.
+pub(super) mod card {
+    use crate::bus::registers::registers;
+
+    /// Kind of the block.
+    pub(crate) const KIND: u32 = 1;
+    /// Bytes in the block.
+    pub(crate) const SIZE: usize = 0x80;
+
+    registers! {
+        /// Card.
+        pub(crate) REGISTERS:
+        BLOCK 0x0000 "card" "what block this is" {
+            BLOCK_KIND = 0xffff,
+            BLOCK_VERSION = 0xff << 16,
+        }
+        NEXT 0x0004 "card" "offset of the next block" {}
+        MAGIC 0x0008 "card" "magic number" {}
+        VERSION 0x000c "card" "version of the register map" {
+            VERSION_MINOR = 0xffff,
+            VERSION_MAJOR = 0xffff << 16,
+        }
+        GIT_HASH 0x0010 [5; 0x4] "card" "commit that the gateware was built from" {}
+        HAS 0x0024 "card" "how many there are" {
+            HAS_PORTS = 0xff,
+            HAS_STREAMS = 0xff << 8,
+            HAS_EVENT_QUEUES = 0xff << 16,
+            HAS_TX_RINGS = 0xff << 24,
+        }
+        ENTRIES 0x0028 "card" "how many entries there are" {
+            ENTRIES_TLB = 0xffff,
+            ENTRIES_ARP = 0xffff << 16,
+        }
+        SIZES 0x002c "card" "sizes" {
+            SIZES_RX_FIFO = 0xffff,
+            SIZES_READ_TAGS = 0xff << 16,
+            SIZES_FUNCTIONS = 0xff << 24,
+        }
+        SCRATCH 0x0030 "card" "scratch" {}
+        CTRL 0x0034 "card" "control" {
+            CTRL_RESET = 0x1,
+        }
+        STATUS 0x0038 "card" "status" {
+            STATUS_RESETTING = 0x1,
+        }
+        CORE_KHZ 0x0040 "card" "clock of the core, kHz" {}
+        NET_KHZ 0x0044 "card" "clock of the ports and of stamps, kHz" {}
+        STAMP 0x0048 "card" "stamp counter" {}
+        STAMP_HIGH 0x004c "card" "upper half of STAMP" {}
+    }
+}
+
+/// Host bus.
+pub(super) mod host {
+    use crate::bus::registers::registers;
+
+    /// Kind of the block.
+    pub(crate) const KIND: u32 = 2;
+    /// Bytes in the block.
+    pub(crate) const SIZE: usize = 0x200;
+
+    registers! {
+        /// Host bus.
+        pub(crate) REGISTERS:
+        BLOCK 0x0000 "host" "what block this is" {
+            BLOCK_KIND = 0xffff,
+            BLOCK_VERSION = 0xff << 16,
+        }
+        NEXT 0x0004 "host" "offset of the next block" {}
+        CTRL 0x0008 "host" "control" {
+            CTRL_QUIESCE = 0x1,
+        }
+        STATUS 0x000c "host" "status" {
+            STATUS_IDLE = 0x1,
+            STATUS_BUS_MASTER = 0x1 << 1,
+            STATUS_MSIX = 0x1 << 2,
+            STATUS_MAX_PAYLOAD = 0x7 << 4,
+            STATUS_MAX_READ = 0x7 << 8,
+        }
+        TIMEOUT 0x0010 "host" "completion timeout, core cycles" {}
+        QUARANTINE 0x0014 "host" "rest of a failed tag, core cycles" {}
+        WRITES 0x0100 "host" "writes sent" {}
+        WRITES_HIGH 0x0104 "host" "upper half of WRITES" {}
+        READS 0x0108 "host" "read requests sent" {}
+        READS_HIGH 0x010c "host" "upper half of READS" {}
+        WR_DISCARDED 0x0110 "host" "writes thrown away as bus mastering was off" {}
+        WR_DISCARDED_HIGH 0x0114 "host" "upper half of WR_DISCARDED" {}
+        RD_TIMEOUT 0x0118 "host" "reads that were not answered in time" {}
+        RD_TIMEOUT_HIGH 0x011c "host" "upper half of RD_TIMEOUT" {}
+        RD_UNSUPPORTED 0x0120 "host" "reads answered with unsupported request" {}
+        RD_UNSUPPORTED_HIGH 0x0124 "host" "upper half of RD_UNSUPPORTED" {}
+        RD_ABORT 0x0128 "host" "reads answered with completer abort" {}
+        RD_ABORT_HIGH 0x012c "host" "upper half of RD_ABORT" {}
+        RD_POISONED 0x0130 "host" "reads answered with poisoned data" {}
+        RD_POISONED_HIGH 0x0134 "host" "upper half of RD_POISONED" {}
+        RD_UNEXPECTED 0x0138 "host" "completions that nobody waited for" {}
+        RD_UNEXPECTED_HIGH 0x013c "host" "upper half of RD_UNEXPECTED" {}
+        INTERRUPTS 0x0140 "host" "interrupts sent" {}
+        INTERRUPTS_HIGH 0x0144 "host" "upper half of INTERRUPTS" {}
+    }
+}
+
+/// Timing.
+pub(super) mod timing {
+    use crate::bus::registers::registers;
+
+    /// Kind of the block.
+    pub(crate) const KIND: u32 = 3;
+    /// Bytes in the block.
+    pub(crate) const SIZE: usize = 0x200;
+
+    registers! {
+        /// Timing.
+        pub(crate) REGISTERS:
+        BLOCK 0x0000 "timing" "what block this is" {
+            BLOCK_KIND = 0xffff,
+            BLOCK_VERSION = 0xff << 16,
+        }
+        NEXT 0x0004 "timing" "offset of the next block" {}
+        CTRL 0x0008 "timing" "control" {
+            CTRL_FROM_CLOCK = 0x1,
+            CTRL_SET_ON_START = 0x1 << 1,
+            CTRL_EVENT_BURST = 0x1 << 2,
+            CTRL_EVENT_TRIGGER = 0x1 << 3,
+            CTRL_EVENT_FLAG = 0x1 << 4,
+            CTRL_QUEUE = 0x7 << 8,
+        }
+        FLAGS 0x000c "timing" "flags" {
+            FLAGS_UNEXPECTED_START = 0x1,
+            FLAGS_UNEXPECTED_END = 0x1 << 1,
+            FLAGS_EARLY = 0x1 << 2,
+            FLAGS_LOST = 0x1 << 3,
+            FLAGS_EVENT = 0x1 << 4,
+        }
+        PERIOD 0x0010 "timing" "period of the external clock" {}
+        WATCH 0x0014 "timing" "watch on the external clock" {
+            WATCH_EXPECT = 0xffff,
+            WATCH_TOLERANCE = 0xffff << 16,
+        }
+        BURSTS 0x0018 "timing" "bursts since the reset" {}
+        STATUS 0x001c "timing" "status" {
+            STATUS_VALID = 0x1,
+            STATUS_BURST = 0x1 << 1,
+        }
+        NOW 0x0020 "timing" "time stamp now, ns" {}
+        NOW_HIGH 0x0024 "timing" "upper half of NOW" {}
+        SET 0x0028 "timing" "sets the time stamp, ns" {}
+        SET_HIGH 0x002c "timing" "upper half of SET" {}
+        PRESET 0x0030 "timing" "time stamp at a start of burst, ns" {}
+        PRESET_HIGH 0x0034 "timing" "upper half of PRESET" {}
+        START 0x0038 "timing" "time stamp at the last start of burst, before it was set" {}
+        START_HIGH 0x003c "timing" "upper half of START" {}
+        END 0x0040 "timing" "time stamp at the last end of burst" {}
+        END_HIGH 0x0044 "timing" "upper half of END" {}
+        TRIGGER 0x0048 "timing" "time stamp at the last trigger" {}
+        TRIGGER_HIGH 0x004c "timing" "upper half of TRIGGER" {}
+        CLOCKS 0x0100 "timing" "external clocks" {}
+        CLOCKS_HIGH 0x0104 "timing" "upper half of CLOCKS" {}
+        TRIGGERS 0x0108 "timing" "triggers" {}
+        TRIGGERS_HIGH 0x010c "timing" "upper half of TRIGGERS" {}
+        EARLY 0x0110 "timing" "external clocks that came early" {}
+        EARLY_HIGH 0x0114 "timing" "upper half of EARLY" {}
+        LOST 0x0118 "timing" "external clocks that stayed away" {}
+        LOST_HIGH 0x011c "timing" "upper half of LOST" {}
+        UNPAIRED 0x0120 "timing" "starts and ends of burst without the other" {}
+        UNPAIRED_HIGH 0x0124 "timing" "upper half of UNPAIRED" {}
+        EVENTS_LOST 0x0128 "timing" "events that found no room" {}
+        EVENTS_LOST_HIGH 0x012c "timing" "upper half of EVENTS_LOST" {}
+    }
+}
+
+/// Event queues.
+pub(super) mod event {
+    use crate::bus::registers::registers;
+
+    /// Kind of the block.
+    pub(crate) const KIND: u32 = 4;
+    /// Bytes in the block.
+    pub(crate) const SIZE: usize = 0x400;
+
+    registers! {
+        /// Event queues.
+        pub(crate) REGISTERS:
+        BLOCK 0x0000 "event" "what block this is" {
+            BLOCK_KIND = 0xffff,
+            BLOCK_VERSION = 0xff << 16,
+        }
+        NEXT 0x0004 "event" "offset of the next block" {}
+        QUEUE_BASE 0x0100 [8; 0x40] "event" "bus address of the records" {}
+        QUEUE_BASE_HIGH 0x0104 [8; 0x40] "event" "upper half of QUEUE_BASE" {}
+        QUEUE_CTRL 0x0108 [8; 0x40] "event" "control" {
+            QUEUE_CTRL_ENABLE = 0x1,
+            QUEUE_CTRL_LOG2_SIZE = 0x1f << 8,
+        }
+        QUEUE_RELEASED 0x010c [8; 0x40] "event" "records released" {}
+        QUEUE_PRODUCED 0x0110 [8; 0x40] "event" "records written" {}
+        QUEUE_COUNT 0x0114 [8; 0x40] "event" "events to an interrupt" {
+            QUEUE_COUNT_VALUE = 0xffff,
+        }
+        QUEUE_HOLD 0x0118 [8; 0x40] "event" "longest wait for an interrupt, core cycles" {}
+        QUEUE_ARM 0x011c [8; 0x40] "event" "arms the interrupt" {}
+    }
+}
+
+/// TLB.
+pub(super) mod tlb {
+    use crate::bus::registers::registers;
+
+    /// Kind of the block.
+    pub(crate) const KIND: u32 = 5;
+    /// Bytes in the block.
+    pub(crate) const SIZE: usize = 0x2000;
+
+    registers! {
+        /// TLB.
+        pub(crate) REGISTERS:
+        BLOCK 0x0000 "tlb" "what block this is" {
+            BLOCK_KIND = 0xffff,
+            BLOCK_VERSION = 0xff << 16,
+        }
+        NEXT 0x0004 "tlb" "offset of the next block" {}
+        CTRL 0x0008 "tlb" "control" {
+            CTRL_EVENT_FAULT = 0x1,
+            CTRL_QUEUE = 0x7 << 8,
+        }
+        FAULTS 0x0100 "tlb" "accesses that no entry allows" {}
+        FAULTS_HIGH 0x0104 "tlb" "upper half of FAULTS" {}
+        EVENTS_LOST 0x0108 "tlb" "faults whose event found no room" {}
+        EVENTS_LOST_HIGH 0x010c "tlb" "upper half of EVENTS_LOST" {}
+        ENTRY_VIRTUAL 0x1000 [128; 0x20] "tlb" "virtual address of the page" {}
+        ENTRY_VIRTUAL_HIGH 0x1004 [128; 0x20] "tlb" "upper half of ENTRY_VIRTUAL" {}
+        ENTRY_BUS 0x1008 [128; 0x20] "tlb" "bus address of the page" {}
+        ENTRY_BUS_HIGH 0x100c [128; 0x20] "tlb" "upper half of ENTRY_BUS" {}
+        ENTRY_CTRL 0x1010 [128; 0x20] "tlb" "control" {
+            ENTRY_CTRL_VALID = 0x1,
+            ENTRY_CTRL_LOG2_PAGE = 0x1f << 8,
+            ENTRY_CTRL_FUNC = 0xff << 16,
+        }
+    }
+}
+
+/// Transmit rings.
+pub(super) mod tx {
+    use crate::bus::registers::registers;
+
+    /// Kind of the block.
+    pub(crate) const KIND: u32 = 6;
+    /// Bytes in the block.
+    pub(crate) const SIZE: usize = 0x800;
+
+    registers! {
+        /// Transmit rings.
+        pub(crate) REGISTERS:
+        BLOCK 0x0000 "tx" "what block this is" {
+            BLOCK_KIND = 0xffff,
+            BLOCK_VERSION = 0xff << 16,
+        }
+        NEXT 0x0004 "tx" "offset of the next block" {}
+        RING_BASE 0x0100 [4; 0x40] "tx" "bus address of the descriptors" {}
+        RING_BASE_HIGH 0x0104 [4; 0x40] "tx" "upper half of RING_BASE" {}
+        RING_CTRL 0x0108 [4; 0x40] "tx" "control" {
+            RING_CTRL_ENABLE = 0x1,
+            RING_CTRL_LOG2_SIZE = 0x1f << 8,
+            RING_CTRL_QUEUE = 0x7 << 16,
+        }
+        RING_PRODUCER 0x010c [4; 0x40] "tx" "descriptors posted" {}
+        RING_CONSUMER 0x0110 [4; 0x40] "tx" "descriptors done" {}
+        RING_STATUS 0x0114 [4; 0x40] "tx" "status" {
+            RING_STATUS_IDLE = 0x1,
+            RING_STATUS_ERROR = 0x1 << 1,
+            RING_STATUS_NO_EVENT = 0x1 << 2,
+        }
+        PACKETS 0x0400 [4; 0x20] "tx" "packets read and passed on" {}
+        PACKETS_HIGH 0x0404 [4; 0x20] "tx" "upper half of PACKETS" {}
+        BYTES 0x0408 [4; 0x20] "tx" "bytes of them" {}
+        BYTES_HIGH 0x040c [4; 0x20] "tx" "upper half of BYTES" {}
+        BAD 0x0410 [4; 0x20] "tx" "packets whose descriptors contradict themselves" {}
+        BAD_HIGH 0x0414 [4; 0x20] "tx" "upper half of BAD" {}
+        READ_FAILED 0x0418 [4; 0x20] "tx" "packets that could not be read" {}
+        READ_FAILED_HIGH 0x041c [4; 0x20] "tx" "upper half of READ_FAILED" {}
+    }
+}
+
+/// Lists of buffers.
+pub(super) mod clop {
+    use crate::bus::registers::registers;
+
+    /// Kind of the block.
+    pub(crate) const KIND: u32 = 7;
+    /// Bytes in the block.
+    pub(crate) const SIZE: usize = 0x8000;
+
+    registers! {
+        /// Lists of buffers.
+        pub(crate) REGISTERS:
+        BLOCK 0x0000 "clop" "what block this is" {
+            BLOCK_KIND = 0xffff,
+            BLOCK_VERSION = 0xff << 16,
+        }
+        NEXT 0x0004 "clop" "offset of the next block" {}
+        LIST_BASE 0x2000 [128; 0x40] "clop" "virtual address of the first buffer" {}
+        LIST_BASE_HIGH 0x2004 [128; 0x40] "clop" "upper half of LIST_BASE" {}
+        LIST_SIZE 0x2008 [128; 0x40] "clop" "bytes of a buffer" {
+            LIST_SIZE_VALUE = 0x7fff_ffff,
+        }
+        LIST_COUNT 0x200c [128; 0x40] "clop" "buffers" {
+            LIST_COUNT_VALUE = 0x1_ffff,
+        }
+        LIST_MODE 0x2010 [128; 0x40] "clop" "how payloads lie" {
+            LIST_MODE_BARE = 0x1,
+            LIST_MODE_QUEUE = 0x7 << 4,
+            LIST_MODE_FUNC = 0xff << 8,
+            LIST_MODE_STRIDE = 0xffff << 16,
+        }
+        LIST_TIMEOUT 0x2014 [128; 0x40] "clop" "longest wait of a payload, in stamps (6.4 ns)" {
+            LIST_TIMEOUT_VALUE = 0x7fff_ffff,
+        }
+        LIST_CTRL 0x2018 [128; 0x40] "clop" "control" {
+            LIST_CTRL_ENABLE = 0x1,
+            LIST_CTRL_FLUSH = 0x1 << 1,
+        }
+        LIST_RELEASED 0x201c [128; 0x40] "clop" "buffers returned" {}
+        LIST_SERIAL 0x2020 [128; 0x40] "clop" "buffers announced" {}
+        LIST_USED 0x2024 [128; 0x40] "clop" "bytes in the buffer in turn" {
+            LIST_USED_VALUE = 0x7fff_ffff,
+        }
+        LIST_SEQUENCE 0x2028 [128; 0x40] "clop" "number of the next payload" {}
+        OUTCOME_PLACED 0x4000 [128; 0x40] "clop" "payloads placed" {}
+        OUTCOME_PLACED_HIGH 0x4004 [128; 0x40] "clop" "upper half of OUTCOME_PLACED" {}
+        OUTCOME_NO_BUFFER 0x4008 [128; 0x40] "clop" "payloads refused: the buffer in turn was not returned" {}
+        OUTCOME_NO_BUFFER_HIGH 0x400c [128; 0x40] "clop" "upper half of OUTCOME_NO_BUFFER" {}
+        OUTCOME_NO_EVENT 0x4010 [128; 0x40] "clop" "payloads refused: the full buffer found no room in the event queue" {}
+        OUTCOME_NO_EVENT_HIGH 0x4014 [128; 0x40] "clop" "upper half of OUTCOME_NO_EVENT" {}
+        OUTCOME_OVERSIZE 0x4018 [128; 0x40] "clop" "payloads refused: longer than a buffer or the stride" {}
+        OUTCOME_OVERSIZE_HIGH 0x401c [128; 0x40] "clop" "upper half of OUTCOME_OVERSIZE" {}
+        OUTCOME_FAULT 0x4020 [128; 0x40] "clop" "payloads refused: no TLB entry covers their place" {}
+        OUTCOME_FAULT_HIGH 0x4024 [128; 0x40] "clop" "upper half of OUTCOME_FAULT" {}
+        OUTCOME_OFF 0x4028 [128; 0x40] "clop" "payloads refused: the list is not enabled" {}
+        OUTCOME_OFF_HIGH 0x402c [128; 0x40] "clop" "upper half of OUTCOME_OFF" {}
+        OUTCOME_MALFORMED 0x4030 [128; 0x40] "clop" "containers that contradict themselves" {}
+        OUTCOME_MALFORMED_HIGH 0x4034 [128; 0x40] "clop" "upper half of OUTCOME_MALFORMED" {}
+        OUTCOME_BAD_VERSION 0x4038 [128; 0x40] "clop" "containers of another version" {}
+        OUTCOME_BAD_VERSION_HIGH 0x403c [128; 0x40] "clop" "upper half of OUTCOME_BAD_VERSION" {}
+    }
+}
+
+/// Port.
+pub(super) mod port {
+    use crate::bus::registers::registers;
+
+    /// Kind of the block.
+    pub(crate) const KIND: u32 = 8;
+    /// Bytes in the block.
+    pub(crate) const SIZE: usize = 0x2000;
+
+    registers! {
+        /// Port.
+        pub(crate) REGISTERS:
+        BLOCK 0x0000 "port" "what block this is" {
+            BLOCK_KIND = 0xffff,
+            BLOCK_VERSION = 0xff << 16,
+            BLOCK_INSTANCE = 0xff << 24,
+        }
+        NEXT 0x0004 "port" "offset of the next block" {}
+        MAC_CTRL 0x0008 "port" "MAC control" {
+            MAC_CTRL_RX_ENABLE = 0x1,
+            MAC_CTRL_TX_ENABLE = 0x1 << 1,
+            MAC_CTRL_LOOP = 0x1 << 2,
+            MAC_CTRL_PROMISCUOUS = 0x1 << 3,
+            MAC_CTRL_MULTICAST = 0x1 << 4,
+            MAC_CTRL_PAUSE = 0x1 << 5,
+        }
+        MAC_STATUS 0x000c "port" "MAC status" {
+            MAC_STATUS_LINK = 0x1,
+            MAC_STATUS_LOCAL_FAULT = 0x1 << 1,
+            MAC_STATUS_REMOTE_FAULT = 0x1 << 2,
+            MAC_STATUS_RX_IDLE = 0x1 << 3,
+            MAC_STATUS_TX_IDLE = 0x1 << 4,
+            MAC_STATUS_PAUSED = 0x1 << 5,
+        }
+        MAX_FRAME 0x0010 "port" "longest frame, B" {
+            MAX_FRAME_VALUE = 0x3fff,
+        }
+        MAC 0x0018 "port" "MAC address" {}
+        MAC_HIGH 0x001c "port" "upper half of MAC" {
+            MAC_HIGH_VALUE = 0xffff,
+        }
+        IP 0x0020 "port" "IPv4 address" {}
+        NET_CTRL 0x0024 "port" "what the port answers and checks" {
+            NET_CTRL_ARP = 0x1,
+            NET_CTRL_ECHO = 0x1 << 1,
+            NET_CTRL_CHECKSUM = 0x1 << 2,
+            NET_CTRL_CATCH_UDP = 0x1 << 4,
+            NET_CTRL_CATCH_OTHER = 0x1 << 5,
+        }
+        DESTINATION_IP 0x0028 "port" "default destination" {}
+        DESTINATION_PORTS 0x002c "port" "default ports" {
+            DESTINATION_PORTS_DESTINATION = 0xffff,
+            DESTINATION_PORTS_SOURCE = 0xffff << 16,
+        }
+        IP_SEND 0x0030 "port" "IPv4 header of what is sent" {
+            IP_SEND_TTL = 0xff,
+            IP_SEND_TOS = 0xff << 8,
+        }
+        ARP_CTRL 0x0034 "port" "ARP control" {
+            ARP_CTRL_TRIES = 0xf,
+            ARP_CTRL_FLUSH = 0x1 << 8,
+        }
+        ARP_RETRY 0x0038 "port" "time between ARP requests, cycles (6.4 ns)" {}
+        ARP_EXPIRY 0x003c "port" "life of an ARP entry, in 2^20 cycles (6.7 ms)" {
+            ARP_EXPIRY_VALUE = 0xffff,
+        }
+        GEN_CTRL 0x0040 "port" "generator" {
+            GEN_CTRL_START = 0x1,
+            GEN_CTRL_STOP = 0x1 << 1,
+        }
+        GEN_STATUS 0x0044 "port" "generator's status" {
+            GEN_STATUS_RUNNING = 0x1,
+        }
+        GEN_SIZE 0x0048 "port" "payload of a generated packet, B" {
+            GEN_SIZE_VALUE = 0x3fff,
+        }
+        GEN_COUNT 0x004c "port" "packets to generate" {}
+        GEN_GAP 0x0050 "port" "cycles between generated packets (6.4 ns)" {}
+        GEN_PORTS 0x0054 "port" "ports of generated packets" {
+            GEN_PORTS_DESTINATION = 0xffff,
+            GEN_PORTS_SOURCE = 0xffff << 16,
+        }
+        STREAM 0x0200 [16; 0x4] "port" "a stream" {
+            STREAM_PORT = 0xffff,
+            STREAM_FORM = 0x3 << 16,
+            STREAM_ENABLE = 0x1 << 31,
+        }
+        RX_FRAMES 0x0400 "port" "frames from the wire" {}
+        RX_FRAMES_HIGH 0x0404 "port" "upper half of RX_FRAMES" {}
+        RX_BYTES 0x0408 "port" "bytes of them, without preamble and FCS" {}
+        RX_BYTES_HIGH 0x040c "port" "upper half of RX_BYTES" {}
+        RX_FCS 0x0410 "port" "lost: wrong frame check sequence" {}
+        RX_FCS_HIGH 0x0414 "port" "upper half of RX_FCS" {}
+        RX_SYMBOL 0x0418 "port" "lost: an error character, or an end that is none" {}
+        RX_SYMBOL_HIGH 0x041c "port" "upper half of RX_SYMBOL" {}
+        RX_RUNT 0x0420 "port" "lost: shorter than 64 B" {}
+        RX_RUNT_HIGH 0x0424 "port" "upper half of RX_RUNT" {}
+        RX_OVERSIZE 0x0428 "port" "lost: longer than `MAX_FRAME`" {}
+        RX_OVERSIZE_HIGH 0x042c "port" "upper half of RX_OVERSIZE" {}
+        RX_PAUSE 0x0430 "port" "pause frames, taken by the MAC" {}
+        RX_PAUSE_HIGH 0x0434 "port" "upper half of RX_PAUSE" {}
+        DROP_ADDRESS 0x0438 "port" "lost: to another station or address" {}
+        DROP_ADDRESS_HIGH 0x043c "port" "upper half of DROP_ADDRESS" {}
+        DROP_MALFORMED 0x0440 "port" "lost: lengths that contradict each other" {}
+        DROP_MALFORMED_HIGH 0x0444 "port" "upper half of DROP_MALFORMED" {}
+        DROP_CHECKSUM 0x0448 "port" "lost: wrong IPv4, ICMP or UDP checksum" {}
+        DROP_CHECKSUM_HIGH 0x044c "port" "upper half of DROP_CHECKSUM" {}
+        DROP_FRAGMENT 0x0450 "port" "lost: fragment of a datagram" {}
+        DROP_FRAGMENT_HIGH 0x0454 "port" "upper half of DROP_FRAGMENT" {}
+        DROP_UNSUPPORTED 0x0458 "port" "lost: a kind that neither the card nor the catch-all takes" {}
+        DROP_UNSUPPORTED_HIGH 0x045c "port" "upper half of DROP_UNSUPPORTED" {}
+        DROP_MISS 0x0460 "port" "lost: UDP without a stream, and the catch-all does not take it" {}
+        DROP_MISS_HIGH 0x0464 "port" "upper half of DROP_MISS" {}
+        DROP_ANSWER 0x0468 "port" "lost: ARP or ping that there was no room to answer" {}
+        DROP_ANSWER_HIGH 0x046c "port" "upper half of DROP_ANSWER" {}
+        DROP_OVERFLOW 0x0470 "port" "lost: the receive fifo was full" {}
+        DROP_OVERFLOW_HIGH 0x0474 "port" "upper half of DROP_OVERFLOW" {}
+        ARP_FRAMES 0x0478 "port" "ARP, taken by the card" {}
+        ARP_FRAMES_HIGH 0x047c "port" "upper half of ARP_FRAMES" {}
+        ECHO_FRAMES 0x0480 "port" "pings, answered by the card" {}
+        ECHO_FRAMES_HIGH 0x0484 "port" "upper half of ECHO_FRAMES" {}
+        TX_FRAMES 0x0488 "port" "frames sent" {}
+        TX_FRAMES_HIGH 0x048c "port" "upper half of TX_FRAMES" {}
+        TX_BYTES 0x0490 "port" "bytes of them, with padding, without preamble and FCS" {}
+        TX_BYTES_HIGH 0x0494 "port" "upper half of TX_BYTES" {}
+        TX_ABORTED 0x0498 "port" "frames ended with an error character" {}
+        TX_ABORTED_HIGH 0x049c "port" "upper half of TX_ABORTED" {}
+        TX_UNRESOLVED 0x04a0 "port" "packets lost: no station for their destination" {}
+        TX_UNRESOLVED_HIGH 0x04a4 "port" "upper half of TX_UNRESOLVED" {}
+        TX_PAUSED 0x04a8 "port" "cycles (6.4 ns) in which a pause held a frame back" {}
+        TX_PAUSED_HIGH 0x04ac "port" "upper half of TX_PAUSED" {}
+        GEN_PACKETS 0x04b0 "port" "packets generated" {}
+        GEN_PACKETS_HIGH 0x04b4 "port" "upper half of GEN_PACKETS" {}
+        ARP_IP 0x1000 [256; 0x10] "port" "IPv4 address of a station" {}
+        ARP_MAC 0x1008 [256; 0x10] "port" "MAC address of a station, and what is known of it" {}
+        ARP_MAC_HIGH 0x100c [256; 0x10] "port" "upper half of ARP_MAC" {
+            ARP_MAC_HIGH_MAC = 0xffff,
+            ARP_MAC_HIGH_STATE = 0x3 << 16,
+            ARP_MAC_HIGH_FIXED = 0x1 << 18,
+        }
+    }
+}
