@@ -123,21 +123,21 @@ module event_regs (
         else if (write && word == 8'ha2) cfg_queue_ctrl_enable[6] <= (cfg_queue_ctrl_enable[6] & keep[0]) | put[0];
         if (rst) cfg_queue_ctrl_enable[7] <= 1'h0;
         else if (write && word == 8'hb2) cfg_queue_ctrl_enable[7] <= (cfg_queue_ctrl_enable[7] & keep[0]) | put[0];
-        if (rst) cfg_queue_ctrl_log2_size[4:0] <= 5'h1;
+        if (rst) cfg_queue_ctrl_log2_size[4:0] <= 5'h3;
         else if (write && word == 8'h42) cfg_queue_ctrl_log2_size[4:0] <= (cfg_queue_ctrl_log2_size[4:0] & keep[12:8]) | put[12:8];
-        if (rst) cfg_queue_ctrl_log2_size[9:5] <= 5'h1;
+        if (rst) cfg_queue_ctrl_log2_size[9:5] <= 5'h3;
         else if (write && word == 8'h52) cfg_queue_ctrl_log2_size[9:5] <= (cfg_queue_ctrl_log2_size[9:5] & keep[12:8]) | put[12:8];
-        if (rst) cfg_queue_ctrl_log2_size[14:10] <= 5'h1;
+        if (rst) cfg_queue_ctrl_log2_size[14:10] <= 5'h3;
         else if (write && word == 8'h62) cfg_queue_ctrl_log2_size[14:10] <= (cfg_queue_ctrl_log2_size[14:10] & keep[12:8]) | put[12:8];
-        if (rst) cfg_queue_ctrl_log2_size[19:15] <= 5'h1;
+        if (rst) cfg_queue_ctrl_log2_size[19:15] <= 5'h3;
         else if (write && word == 8'h72) cfg_queue_ctrl_log2_size[19:15] <= (cfg_queue_ctrl_log2_size[19:15] & keep[12:8]) | put[12:8];
-        if (rst) cfg_queue_ctrl_log2_size[24:20] <= 5'h1;
+        if (rst) cfg_queue_ctrl_log2_size[24:20] <= 5'h3;
         else if (write && word == 8'h82) cfg_queue_ctrl_log2_size[24:20] <= (cfg_queue_ctrl_log2_size[24:20] & keep[12:8]) | put[12:8];
-        if (rst) cfg_queue_ctrl_log2_size[29:25] <= 5'h1;
+        if (rst) cfg_queue_ctrl_log2_size[29:25] <= 5'h3;
         else if (write && word == 8'h92) cfg_queue_ctrl_log2_size[29:25] <= (cfg_queue_ctrl_log2_size[29:25] & keep[12:8]) | put[12:8];
-        if (rst) cfg_queue_ctrl_log2_size[34:30] <= 5'h1;
+        if (rst) cfg_queue_ctrl_log2_size[34:30] <= 5'h3;
         else if (write && word == 8'ha2) cfg_queue_ctrl_log2_size[34:30] <= (cfg_queue_ctrl_log2_size[34:30] & keep[12:8]) | put[12:8];
-        if (rst) cfg_queue_ctrl_log2_size[39:35] <= 5'h1;
+        if (rst) cfg_queue_ctrl_log2_size[39:35] <= 5'h3;
         else if (write && word == 8'hb2) cfg_queue_ctrl_log2_size[39:35] <= (cfg_queue_ctrl_log2_size[39:35] & keep[12:8]) | put[12:8];
     end
 
