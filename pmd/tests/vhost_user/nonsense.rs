@@ -338,6 +338,11 @@ fn set_up_both(raw: &Raw, memory: &OwnedFd, packed: u64) {
     }
 }
 
+/// Makes more available, in both split rings, than they have entries.
+fn make_too_much_available(memory: &OwnedFd) {
+    rustix::io::pwrite(memory, &[0, 0, 0xff, 0x7f], 0x2000).unwrap();
+}
+
 #[test]
 fn rings_that_make_no_sense_end_the_session() {
     let place = Place::new();
@@ -348,8 +353,7 @@ fn rings_that_make_no_sense_end_the_session() {
         set_up_both(&raw, &memory, packed);
         port.wait_up(true);
         if packed == 0 {
-            // More made available than the ring has entries.
-            rustix::io::pwrite(&memory, &[0, 0, 0xff, 0x7f], 0x2000).unwrap();
+            make_too_much_available(&memory);
         } else {
             // A chain that goes on for ever: all descriptors available, each with a next one.
             let descriptor = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0];
@@ -362,6 +366,26 @@ fn rings_that_make_no_sense_end_the_session() {
         wait_for_violations(&mut port, expected);
         raw.until_closed();
     }
+    port.stop();
+}
+
+#[test]
+fn a_peer_that_talks_without_a_pause_is_watched_too() {
+    let place = Place::new();
+    let mut port = Port::open(&spec(&place.socket(), "role=device,server"), 1);
+    let (memory, mut raw) = (memory(), Raw::connect(&place.socket()));
+    set_up_both(&raw, &memory, 0);
+    port.wait_up(true);
+    make_too_much_available(&memory);
+    let began = Instant::now();
+    let mut served = true;
+    while served {
+        assert!(began.elapsed() < PATIENCE, "it goes on");
+        port.poll(0);
+        raw.request(GET_FEATURES, &[]);
+        served = raw.receive().is_some();
+    }
+    wait_for_violations(&mut port, 1);
     port.stop();
 }
 

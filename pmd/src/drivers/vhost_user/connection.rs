@@ -124,13 +124,17 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits for a message, for as long as it takes and `watch` finds nothing wrong.
+    /// Waits for a message, for as long as it takes and `watch` finds nothing wrong: now and then,
+    /// and in front of each message, so that a peer which talks without a pause is watched too.
     pub(super) fn next(&self, watch: impl Fn() -> Result<(), Ended>) -> Result<Message, Ended> {
         let message = Some((self.socket.as_fd(), PollFlags::IN));
-        while !self.stop.wait(message, Some(WATCH))? {
+        loop {
+            let has_come = self.stop.wait(message, Some(WATCH))?;
             watch()?;
+            if has_come {
+                return self.receive("send the rest of a message");
+            }
         }
-        self.receive("send the rest of a message")
     }
 
     /// Receives a message; `what` the peer was to do, if it does not come in time.

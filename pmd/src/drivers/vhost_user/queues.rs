@@ -82,7 +82,6 @@ impl<R, L> Slot<R, L> {
     /// Puts a ring in.
     pub(super) fn put(&self, ring: R) {
         self.close().ring = Some(ring);
-        self.broken.store(false, Ordering::Relaxed);
         self.open.store(true, Ordering::Relaxed);
     }
 
@@ -92,6 +91,14 @@ impl<R, L> Slot<R, L> {
 
     pub(super) fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Relaxed)
+    }
+
+    /// Takes the ring out, and with it whatever was wrong with it: the next peer's is another.
+    fn take_ring(&self) -> (MutexGuard<'_, Held<R, L>>, Option<R>) {
+        let mut held = self.close();
+        self.broken.store(false, Ordering::Relaxed);
+        let ring = held.ring.take();
+        (held, ring)
     }
 
     #[cold]
@@ -198,8 +205,8 @@ pub(super) type TxSlot<R> = Slot<R, Sent>;
 impl<R: RxRing> RxSlot<R> {
     /// Takes the ring out.
     pub(super) fn take(&self) -> Option<R> {
-        let mut held = self.close();
-        let mut ring = held.ring.take()?;
+        let (mut held, ring) = self.take_ring();
+        let mut ring = ring?;
         let mut tally = Tally::new();
         ring.finish(&mut tally);
         let last = held.last.get_or_insert_default();
@@ -211,8 +218,8 @@ impl<R: RxRing> RxSlot<R> {
 impl<R: TxRing> TxSlot<R> {
     /// Takes the ring out.
     pub(super) fn take(&self) -> Option<R> {
-        let mut held = self.close();
-        let mut ring = held.ring.take()?;
+        let (mut held, ring) = self.take_ring();
+        let mut ring = ring?;
         ring.finish(held.last.get_or_insert_default());
         Some(ring)
     }
