@@ -31,7 +31,7 @@ impl Testpmd {
             ])
             .args([
                 "-m",
-                "256",
+                "64",
                 "--file-prefix",
                 &format!("plx{}", std::process::id()),
             ])
@@ -189,15 +189,15 @@ fn nothing_is_lost_when_its_back_end_starts() {
     assert_eq!(testpmd.stop(), (total, total));
 }
 
-fn stop_and_compare(port: Port, testpmd: Testpmd, frames: u64) {
-    assert_eq!(testpmd.stop(), (frames, frames));
+fn stop_and_compare(port: Port, frames: u64) {
     let (received, sent, errors) = port.stop();
     assert_eq!((received.from_wire, sent, errors), (frames, frames, 0));
     assert_eq!(received.dropped_total(), 0);
 }
 
 /// Options of ours, the same of virtio-user, the queues, the longest frame.
-const VARIANTS: [(&str, &str, u16, usize); 6] = [
+/// `scripts/interop` has all that there are.
+const VARIANTS: [(&str, &str, u16, usize); 4] = [
     (
         "packed=off,in-order=off,mergeable=off",
         "packed_vq=0,in_order=0,mrg_rxbuf=0",
@@ -205,22 +205,10 @@ const VARIANTS: [(&str, &str, u16, usize); 6] = [
         1514,
     ),
     (
-        "packed=off,in-order=off,mergeable=on",
-        "packed_vq=0,in_order=0,mrg_rxbuf=1",
-        1,
-        9000,
-    ),
-    (
         "packed=off,in-order=on,mergeable=on",
         "packed_vq=0,in_order=1,mrg_rxbuf=1",
         2,
         9000,
-    ),
-    (
-        "packed=on,in-order=off,mergeable=off",
-        "packed_vq=1,in_order=0,mrg_rxbuf=0",
-        1,
-        1514,
     ),
     (
         "packed=on,in-order=off,mergeable=on",
@@ -241,16 +229,20 @@ fn our_front_end_with_its_back_end() {
     if !there_is_dpdk() {
         return;
     }
+    let place = Place::new();
+    // It serves one front end after the other.
+    let testpmd = Testpmd::vhost(&place.socket(), 2);
+    let mut total = 0;
     for (options, _, queues, longest) in VARIANTS {
         println!("{options}, {queues} queues");
-        let place = Place::new();
-        let testpmd = Testpmd::vhost(&place.socket(), queues);
         let options = format!("queues={queues},mtu=9000,{options}");
         let mut port = Port::open(&spec(&place.socket(), &options), queues);
         port.wait_up(true);
         let frames = there_and_back(&mut port, queues.into(), longest);
-        stop_and_compare(port, testpmd, frames);
+        stop_and_compare(port, frames);
+        total += frames;
     }
+    assert_eq!(testpmd.stop(), (total, total));
 }
 
 #[test]
@@ -266,6 +258,7 @@ fn our_back_end_with_its_front_end() {
         let testpmd = Testpmd::virtio_user(&place.socket(), queues, theirs, longest);
         port.wait_up(true);
         let frames = there_and_back(&mut port, queues.into(), longest);
-        stop_and_compare(port, testpmd, frames);
+        assert_eq!(testpmd.stop(), (frames, frames));
+        stop_and_compare(port, frames);
     }
 }

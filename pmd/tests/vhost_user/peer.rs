@@ -69,7 +69,7 @@ fn killed<P>(options: &str, start: impl Fn(&std::path::Path) -> P) {
     let place = Place::new();
     let mut port = Port::open(&spec(&place.socket(), options), 1);
     let mut offered = 0;
-    for round in 0..3 {
+    for round in 0..2 {
         let peer = start(&place.socket());
         talk(&mut port, &mut offered, 1000);
         assert!(port.is_up());
@@ -86,7 +86,7 @@ fn killed<P>(options: &str, start: impl Fn(&std::path::Path) -> P) {
     }
     let (received, sent, errors) = port.stop();
     assert_eq!(sent + errors, u64::from(offered), "{errors} lost");
-    assert!(received.from_wire >= 3000 && received.from_wire <= sent);
+    assert!(received.from_wire >= 2000 && received.from_wire <= sent);
     if !options.contains("server") {
         // The one that was killed has left it.
         std::fs::remove_file(place.socket()).unwrap();

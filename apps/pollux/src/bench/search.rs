@@ -206,8 +206,8 @@ mod tests {
     fn a_noisy_critical_rate_is_found_with_its_uncertainty() {
         let (mut covered, mut runs) = (0, 0);
         for width in [0.002, 0.01, 0.05, 0.2] {
-            for seed in 0..25 {
-                let critical = 1e4 * 300_f64.powf(seed as f64 / 25.0);
+            for seed in 0..12 {
+                let critical = 1e4 * 300_f64.powf(seed as f64 / 12.0);
                 let search = searched((1e3, 1e7), 0.02, 8, noisy(critical, width, seed));
                 let Critical::Within { rate, low, high } = search.critical() else {
                     panic!("{:?}", search.critical());

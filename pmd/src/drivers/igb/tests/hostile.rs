@@ -40,7 +40,7 @@ fn a_device_that_does_what_it_likes_breaks_no_promise() {
     for (seed, options) in [(1, ""), (2, ",mtu=9000,promisc"), (3, ",vfs=3,vlans=5")] {
         let spec = spec(options);
         let open = |device| igb::open(Arc::new(device), &spec);
-        let outcome = run(&open, &|| Nic::new().function(None), seed, 400_000);
+        let outcome = run(&open, &|| Nic::new().function(None), seed, 60_000);
         assert!(outcome.deeds > 10_000, "{outcome:?}");
         assert!(outcome.starts > 10 && outcome.sent > 0, "{outcome:?}");
         assert!(outcome.received.delivered > 0, "{outcome:?}");
@@ -59,7 +59,7 @@ fn a_virtual_function_survives_its_device_and_its_physical_function() {
         nic.chip().pretend_physical(seed.replace(seed.get() + 1));
         nic.function(Some(0))
     };
-    let outcome = run(&open, &model, 5, 300_000);
+    let outcome = run(&open, &model, 5, 100_000);
     assert!(outcome.deeds > 10_000, "{outcome:?}");
     assert!(outcome.starts > 0, "{outcome:?}");
 }
@@ -73,7 +73,7 @@ fn a_physical_function_survives_its_virtual_ones() {
     let mut b = world.start_vf(1, "");
     let hostile = world.nic.device(Some(0));
     let mut choices = Choices::Seeded(7);
-    for round in 0..200_000_u32 {
+    for round in 0..50_000_u32 {
         let write = |at: usize, value| {
             hostile.with(|function, reach| function.write(reach, 0, at, 4, value));
         };
@@ -104,7 +104,7 @@ fn a_physical_function_survives_its_virtual_ones() {
             10 => write(choices.below(0x1000) * 4, choices.number() as u32),
             _ => world.pf.with(Function::tick),
         }
-        if round % 10_000 == 0 {
+        if round % 2500 == 0 {
             for mac in [pf.mac(), b.mac()] {
                 world.nic.arrive(&frame(mac, PEER, 1));
             }
