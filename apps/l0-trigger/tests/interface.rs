@@ -5,7 +5,6 @@ mod common;
 
 use std::fs;
 use std::process::Command;
-use std::time::Duration;
 
 use common::capture::boards;
 use common::{Running, drops, number, over_streams, start_by};
@@ -13,8 +12,8 @@ use pollux_emulator::config::EmulatorConfig;
 use pollux_emulator::link::SocketLink;
 use pollux_emulator::run::{EmulatorLoop, EmulatorReport};
 use pollux_netns::{Cable, Namespace};
-use pollux_pmd::TscClock;
 use pollux_pmd::lcore::StopFlag;
+use pollux_pmd::{Count, TscClock};
 use serde_json::Value;
 
 const TRIGGER_IP: &str = "198.18.0.1";
@@ -61,14 +60,19 @@ impl Net {
         answered.and_then(|n| n.parse().ok()).unwrap_or(0)
     }
 
-    /// Has the boards send over plain sockets, and hears the decisions.
+    /// Boards that send over plain sockets, and hear the decisions.
+    fn emulator(
+        &self,
+        config: &EmulatorConfig,
+        stop: &StopFlag,
+    ) -> EmulatorLoop<SocketLink, TscClock> {
+        let link = self.boards.within(|| SocketLink::open(config).unwrap());
+        EmulatorLoop::new(config, link, TscClock::get(), stop.clone()).unwrap()
+    }
+
+    /// Has the boards send all their events.
     fn emulate(&self, config: &EmulatorConfig) -> EmulatorReport {
-        self.boards.within(|| {
-            let link = SocketLink::open(config).unwrap();
-            EmulatorLoop::new(config, link, TscClock::get(), StopFlag::new())
-                .unwrap()
-                .run()
-        })
+        self.emulator(config, &StopFlag::new()).run()
     }
 }
 
@@ -79,6 +83,12 @@ fn slow_boards(events: u64) -> EmulatorConfig {
         events_per_frame: 8,
         ..boards(events)
     }
+}
+
+/// Waits until the boards have counted so much more.
+fn wait_for_more(running: &mut Running, what: &str, count: &Count, more: u64) {
+    let enough = count.get() + more;
+    running.wait_until(what, |_| count.get() >= enough);
 }
 
 /// Frames of the boards that reached the trigger, or that it says were lost on the way.
@@ -190,15 +200,20 @@ fn a_link_that_goes_down_and_comes_back_is_told_and_survived() {
     // At the trigger's end, and at the other, where the trigger's loses its carrier.
     for (namespace, device) in [(&net.trigger, "va"), (&net.boards, "vb")] {
         let mut running = net.start_trigger(&[]);
+        let stop = StopFlag::new();
+        // More than are needed: a minute and a half of them.
+        let mut emulator = net.emulator(&slow_boards(2_000_000), &stop);
+        let progress = emulator.progress();
         let sent = std::thread::scope(|scope| {
-            // One and a half seconds.
-            let boards = scope.spawn(|| net.emulate(&slow_boards(30_000)));
-            std::thread::sleep(Duration::from_millis(300));
+            let boards = scope.spawn(move || emulator.run());
+            wait_for_more(&mut running, "decisions", &progress.decided, 2000);
             namespace.ip(&format!("link set {device} down"));
             running.wait_for_message("down");
-            std::thread::sleep(Duration::from_millis(100));
+            wait_for_more(&mut running, "frames that are lost", &progress.frames, 400);
             namespace.ip(&format!("link set {device} up"));
             running.wait_for_message("up again");
+            wait_for_more(&mut running, "decisions again", &progress.decided, 2000);
+            stop.stop();
             boards.join().unwrap()
         });
         running.signal("INT");
@@ -206,24 +221,26 @@ fn a_link_that_goes_down_and_comes_back_is_told_and_survived() {
         let report = ended.report();
         // What never came is missing, to the frame; what came before and after is used.
         let (came, missing) = (over_streams(report, "packets"), number(report, "missing"));
-        assert_eq!(came + missing, sent.frames_made, "{report:#}");
+        let went = sent.frames_made - sent.frames_unsent;
+        assert_eq!(came + missing, went, "{report:#}");
         assert!(
-            missing > 0 && over_streams(report, "gaps") >= 4,
+            missing >= 300 && over_streams(report, "gaps") >= 4,
             "{report:#}"
         );
         let built = number(&report["events"], "built");
-        assert!((10_000..30_000).contains(&built), "{built}");
         let decided = sent.decisions.unwrap().counts.decided;
-        assert!((10_000..=built).contains(&decided), "{decided} of {built}");
+        let counts = [4000, decided, built, sent.events_sent];
+        assert!(counts.is_sorted() && built < sent.events_sent, "{counts:?}");
     }
 }
 
 #[test]
 fn a_link_that_stays_down_holds_up_no_end() {
     let Some(net) = Net::new() else { return };
-    let mut running = net.start_trigger(&["--duration", "2"]);
+    let mut running = net.start_trigger(&[]);
     net.trigger.ip("link set va down");
     running.wait_for_message("down");
+    running.signal("INT");
     let ended = running.wait().expect(0);
     assert_eq!(ended.report()["end"], "stopped");
 }

@@ -19,6 +19,9 @@ use pollux_pmd::net::{ParseOptions, Parsed, Reject, parse};
 use pollux_pmd::{PortConfig, Registry, StartedPort};
 use serde_json::Value;
 
+/// No wait in these tests is longer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 fn command(args: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pollux-emulator"));
     command.args(args.split_whitespace());
@@ -300,6 +303,8 @@ fn a_signal_ends_a_run_in_order() {
     let dir = tempfile::tempdir().unwrap();
     let report = dir.path().join("r.json");
     let flags = "--udp 127.0.0.1:31300 --src-ip 127.0.0.1 --src-port 31200 --listen 31250";
+    let trigger = UdpSocket::bind("127.0.0.1:31300").unwrap();
+    trigger.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut child = command(&format!(
         "{flags} --events 0 --rate 1000 --report {}",
         report.display()
@@ -308,7 +313,7 @@ fn a_signal_ends_a_run_in_order() {
     .stderr(Stdio::null())
     .spawn()
     .unwrap();
-    std::thread::sleep(Duration::from_millis(500));
+    trigger.recv(&mut [0; 2048]).unwrap();
     let kill = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status()
@@ -327,9 +332,7 @@ fn decisions_come_back_through_sockets() {
         .map(|board| UdpSocket::bind(("127.0.0.1", 31_500 + board)).unwrap())
         .collect();
     for socket in &sockets {
-        socket
-            .set_read_timeout(Some(Duration::from_secs(10)))
-            .unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
     }
     let flags = "--udp 127.0.0.1:31500 --src-ip 127.0.0.1 --src-port 31400 --listen 31450";
     let child = command(&format!(

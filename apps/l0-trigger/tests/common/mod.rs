@@ -197,14 +197,19 @@ impl Running {
         self.child.try_wait().unwrap().is_none()
     }
 
+    /// Waits until something has happened, while the program runs.
+    #[track_caller]
+    pub fn wait_until(&mut self, what: &str, mut has_happened: impl FnMut(&mut Self) -> bool) {
+        while !has_happened(self) {
+            assert!(self.is_alive(), "ended before {what}: {}", self.stderr());
+            self.be_patient();
+        }
+    }
+
     /// Waits until the program has said something on its standard error.
     #[track_caller]
     pub fn wait_for_message(&mut self, text: &str) {
-        while !self.stderr().contains(text) {
-            let ended = self.child.try_wait().unwrap();
-            assert!(ended.is_none(), "ended without `{text}`: {}", self.stderr());
-            self.be_patient();
-        }
+        self.wait_until(text, |running| running.stderr().contains(text));
     }
 
     /// The page of metrics of a program that was started with `--metrics 127.0.0.1:0`; none when it

@@ -294,7 +294,7 @@ fn an_interrupted_capture_is_a_whole_file() {
     let path = folder.path("run.pcapng");
     let line = format!("capture null -o {} --quiet", path.display());
     let mut running = Running::start(&namespace, &line);
-    running.wait_for_loops();
+    running.wait_for_ports();
     running.interrupt();
     let report = running.report(0);
     assert_eq!(report["ledger"]["balanced"], true);
@@ -326,7 +326,7 @@ fn frames_of_the_kernel_are_captured_by_two_loops() {
         two.join(",")
     );
     let mut running = Running::start(&cable.a, &line);
-    running.wait_for_loops();
+    running.wait_for_ports();
     let generate = "generate af_packet:vb --rate 20k --count 4000 --flows 16 --size 60-1500";
     let sent = Running::start(&cable.b, generate).report(0);
     let report = running.report(0);

@@ -206,7 +206,7 @@ fn a_replay_reaches_the_other_end_of_a_cable() {
     reported("generate", &flows, 0);
     let verify = "verify af_packet:vb --ring 8192 --seed 9 --idle 1";
     let mut verify = Running::start(&cable.b, verify);
-    verify.wait_for_loops();
+    verify.wait_for_ports();
     let path = folder.path("flows.pcapng");
     let faults = "--loss 0.02 --duplicate 0.02 --corrupt 0.02 --reorder 0.02:3 --seed 4";
     let replay = format!("replay {} af_packet:va {faults}", path.display());

@@ -182,14 +182,14 @@ impl Running {
         fs::read_to_string(self.folder.path().join("stderr")).unwrap()
     }
 
-    /// Waits until its loops run: the report is created just before that.
-    pub(crate) fn wait_for_loops(&mut self) {
+    /// Waits until its ports are open, and what is sent to them is received: the report's file is
+    /// made after that, and before the loops run.
+    pub(crate) fn wait_for_ports(&mut self) {
         while !self.folder.path().join("report.json").exists() {
             let ended = self.child.try_wait().unwrap();
             assert!(ended.is_none(), "{}", self.stderr());
             std::thread::sleep(Duration::from_millis(5));
         }
-        std::thread::sleep(Duration::from_millis(50));
     }
 
     pub(crate) fn interrupt(&self) {

@@ -12,7 +12,7 @@ fn what_is_generated_is_verified() {
     };
     let verify = "verify af_packet:va,frame=4096 --ring 8192 --count 20000 --seed 5";
     let mut verify = Running::start(&cable.a, verify);
-    verify.wait_for_loops();
+    verify.wait_for_ports();
     let generate = "generate af_packet:vb,frame=4096 --rate 30k --count 20000 --seed 5 \
                     --flows 100 --size 60-3014";
     let sent = Running::start(&cable.b, generate).report(0);
@@ -39,8 +39,8 @@ fn frames_are_sent_back_by_who_swaps_them() {
     let mut forward = Running::start(&cable.a, forward);
     let verify = "verify af_packet:vb --count 5000 --ring 8192";
     let mut verify = Running::start(&cable.b, verify);
-    forward.wait_for_loops();
-    verify.wait_for_loops();
+    forward.wait_for_ports();
+    verify.wait_for_ports();
     let generate = "generate af_packet:vb --rate 20k --count 5000 --flows 10";
     let sent = Running::start(&cable.b, generate).report(0);
     let came = verify.report(0);
