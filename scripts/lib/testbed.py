@@ -131,6 +131,15 @@ class Process:
     def running(self):
         return self._child.poll() is None
 
+    def threads(self):
+        """The names of its threads."""
+        names = []
+        for task in Path("/proc", str(self._child.pid), "task").glob("*/comm"):
+            # One may end while it is looked at.
+            with suppress(OSError):
+                names.append(task.read_text().strip())
+        return names
+
     def until(self, what, ready, seconds=PATIENCE):
         """Waits for something that is to happen while the program runs."""
         limit = time.monotonic() + seconds
@@ -202,7 +211,7 @@ class Testpmd(Process):
     `counters` are what it has counted."""
 
     def __init__(self, vdevs, mode, main=CPUS[0], worker=CPUS[-1], prefix=(),
-                 memory=("--no-huge", "-m", 512), eal=(), options=(), start="start"):
+                 memory=("--no-huge", "-m", 512), mbufs=16384, eal=(), options=(), start="start"):
         need("dpdk-testpmd")
         remove_stale_folders()
         self._folder = RUNTIME / name()
@@ -213,9 +222,10 @@ class Testpmd(Process):
         # is no terminal.
         super().__init__([
             *prefix, "stdbuf", "-oL", "dpdk-testpmd", "--lcores", f"0@{main},1@{worker}",
-            "--no-pci", *memory, "--log-level", "lib.eal:4", "--file-prefix", self._folder.name,
-            *eal, *devices, "--", "-i", f"--forward-mode={mode}", "--total-num-mbufs=16384",
-            *options])
+            "--no-pci", "--no-telemetry", *memory, "--log-level", "lib.eal:4",
+            "--file-prefix", self._folder.name, *eal, *devices,
+            "--", "-i", f"--forward-mode={mode}", f"--total-num-mbufs={mbufs}",
+            "--disable-link-check", *options])
 
     def __enter__(self):
         try:
