@@ -2,7 +2,7 @@
 //
 // Exactly the words of the good frames that found room leave, in order; an offer stands until it
 // is taken; every frame has left, or has been told as full or bad, or is held.
-// formal: bounded 11
+// formal: bounded 12
 // formal: cover 12
 
 module fifo_frame_formal (

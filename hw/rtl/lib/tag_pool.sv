@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Tags of requests that are answered out of order, or never. A free tag is offered, the one that was
+// free for longest by turn; it is open until it is returned. One that is given up unanswered goes
+// into quarantine, for one to two periods of `tick`, so that a late answer meets a tag that is not
+// open. Latency from a return to the offer: 2 cycles.
+
+module tag_pool #(
+    parameter N = 32  // tags, a power of two
+) (
+    input  logic                 clk,
+    input  logic                 rst,
+
+    // A free tag.
+    output logic                 m_tag_valid,
+    input  logic                 m_tag_ready,
+    output logic [$clog2(N)-1:0] m_tag,
+
+    // A tag comes back: answered, or given up. One that is not open is left as it is.
+    input  logic                 s_return_valid,
+    input  logic [$clog2(N)-1:0] s_return_tag,
+    input  logic                 s_return_late,
+    output logic                 event_unexpected,
+
+    // A period of quarantine ends.
+    input  logic                 tick,
+
+    // Tags that are open.
+    output logic [N-1:0]         open
+);
+    localparam W = $clog2(N);
+
+    generate
+        if (N < 2 || N != 1 << W) N_must_be_a_power_of_two_at_least_2 parameter_error ();
+    endgenerate
+
+    // In quarantine: before the first tick, and behind it.
+    logic [N-1:0] fresh, stale;
+
+    wire         take     = m_tag_valid && m_tag_ready;
+    wire [N-1:0] taken    = {{(N - 1) {1'b0}}, take} << m_tag;
+    wire         returns  = s_return_valid && open[s_return_tag];
+    wire [N-1:0] returned = {{(N - 1) {1'b0}}, returns} << s_return_tag;
+
+    // The next free tag above the last one that was offered, or the lowest.
+    logic [N-1:0] above, pick;
+    wire  [N-1:0] offered = {{(N - 1) {1'b0}}, m_tag_valid} << m_tag;
+    wire  [N-1:0] free    = ~(open | fresh | stale | offered);
+    wire  [N-1:0] first   = |(free & above) ? free & above : free;
+    assign pick = first & ~(first - 1'b1);
+
+    // Its number: bit i is set in those whose number has it.
+    logic [W-1:0] number;
+    generate
+        for (genvar i = 0; i < W; i = i + 1) begin : g_number
+            wire [N-1:0] having;
+            for (genvar j = 0; j < N; j = j + 1) begin : g_tag
+                assign having[j] = pick[j] && ((j >> i) & 1) != 0;
+            end
+            assign number[i] = |having;
+        end
+    endgenerate
+
+    always_ff @(posedge clk) begin
+        open             <= (open | taken) & ~returned;
+        fresh            <= (tick ? '0 : fresh) | (s_return_late ? returned : '0);
+        stale            <= tick ? fresh : stale;
+        event_unexpected <= s_return_valid && !open[s_return_tag];
+        if (take || !m_tag_valid) begin
+            m_tag_valid <= |pick;
+            if (|pick) begin
+                m_tag <= number;
+                above <= ~(pick | (pick - 1'b1));
+            end
+        end
+        if (rst) begin
+            open             <= '0;
+            fresh            <= '0;
+            stale            <= '0;
+            above            <= '0;
+            m_tag_valid      <= 1'b0;
+            event_unexpected <= 1'b0;
+        end
+    end
+
+`ifdef FORMAL
+    // Any one tag: whether a user has it, and the periods that have ended since it was given up.
+    (* anyconst *) logic [W-1:0] f_tag;
+    logic       f_used = 0, f_shut = 0, f_period = 0;
+
+    wire f_out = take && m_tag == f_tag;
+    wire f_in  = s_return_valid && s_return_tag == f_tag && f_used;
+
+    always_ff @(posedge clk) begin
+        if (f_out) f_used <= 1'b1;
+        if (f_in) f_used <= 1'b0;
+        if (f_in && s_return_late) begin
+            f_shut   <= 1'b1;
+            f_period <= 1'b0;
+        end else if (f_shut && tick) begin
+            f_shut   <= !f_period;
+            f_period <= 1'b1;
+        end
+        if (rst) begin
+            f_used <= 1'b0;
+            f_shut <= 1'b0;
+        end
+    end
+
+    always_ff @(posedge clk) if (!rst) begin
+        assert ((open & fresh) == 0 && (open & stale) == 0 && (fresh & stale) == 0);
+        assert ((offered & (open | fresh | stale)) == 0);
+        assert (f_used == open[f_tag]);
+        assert (f_shut == (fresh[f_tag] || stale[f_tag]));
+        if (f_shut) assert (stale[f_tag] == f_period);
+        if (m_tag_valid && m_tag == f_tag) assert (!f_used && !f_shut);
+        cover (f_shut && f_period && m_tag_valid && (open | stale) == {N{1'b1}} - offered);
+    end
+`endif
+endmodule
