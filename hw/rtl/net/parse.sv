@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Reads the headers of frames while they pass by, and says of each what becomes of it: Ethernet
+// (IEEE 802.3, 3.2), one VLAN tag (IEEE 802.1Q, 9.6), IPv4 (RFC 791), UDP (RFC 768), ICMP (RFC 792),
+// ARP (RFC 826). A frame that is lost here is counted at its last word, once. The verdict on the
+// headers comes one cycle after the word with the UDP destination port, that on the whole frame one
+// cycle after its last word.
+
+module parse (
+    input  logic        clk,
+    input  logic        rst,
+
+    // Frames, from the destination address on, without FCS. tuser, with tlast: bad and counted.
+    input  logic        s_axis_rx_tvalid,
+    input  logic [63:0] s_axis_rx_tdata,
+    input  logic [7:0]  s_axis_rx_tkeep,
+    input  logic        s_axis_rx_tlast,
+    input  logic        s_axis_rx_tuser,
+
+    // Whose frame it is; the answer comes in the next cycle.
+    output logic        m_lookup_valid,
+    output logic        m_lookup_udp,
+    output logic [15:0] m_lookup_port,
+    input  logic        s_lookup_hit,
+    input  logic [4:0]  s_lookup_stream,
+    input  logic [1:0]  s_lookup_form,
+
+    // The frame has a place: for the answer to a ping, or the host's. Where its payload begins: in
+    // which word, there at byte 6 or byte 2. Whole frames: all words, at most `length` bytes.
+    output logic        m_open_valid,
+    output logic        m_open_echo,
+    output logic        m_open_whole,
+    output logic [4:0]  m_open_stream,
+    output logic [1:0]  m_open_form,
+    output logic [15:0] m_open_length,
+    output logic [15:0] m_open_source_port,
+    output logic [4:0]  m_open_skip,
+    output logic        m_open_upper,
+
+    // The end of a frame that has a place, no sooner than its opening: whether it is to be taken back.
+    output logic        m_end_valid,
+    output logic        m_end_bad,
+
+    // Words without the VLAN tag, and their number up to 7; then, if it was sound ARP, a pulse.
+    output logic        m_view_valid,
+    output logic [2:0]  m_view_index,
+    output logic [63:0] m_view_data,
+    output logic        m_arp_valid,
+    output logic        m_arp_tagged,
+    output logic [15:0] m_arp_tag,
+
+    // Settings: whose frames are taken, what is answered and checked; the length that no frame exceeds.
+    input  logic [47:0] cfg_mac,
+    input  logic [31:0] cfg_ip,
+    input  logic        cfg_promiscuous,
+    input  logic        cfg_multicast,
+    input  logic        cfg_arp,
+    input  logic        cfg_echo,
+    input  logic        cfg_checksum,
+    input  logic [13:0] cfg_max_frame,
+
+    // Counts of lost frames.
+    output logic        inc_drop_address,
+    output logic        inc_drop_malformed,
+    output logic        inc_drop_checksum,
+    output logic        inc_drop_fragment,
+    output logic        inc_drop_unsupported,
+    output logic        inc_drop_miss,
+
+    // Between the first and the last word of a frame.
+    output logic        busy
+);
+    localparam [15:0] IPV4 = 16'h0800, ARP = 16'h0806, VLAN = 16'h8100;  // EtherTypes
+    localparam [7:0]  ICMP = 8'd1, UDP = 8'd17;                          // IANA protocol numbers
+
+    localparam [2:0] TAKEN = 3'd0, ADDRESS = 3'd1, MALFORMED = 3'd2, CHECKSUM = 3'd3, FRAGMENT = 3'd4,
+        UNSUPPORTED = 3'd5, MISS = 3'd6;
+
+    // ---- The word that comes in -----------------------------------------------------------------
+
+    // Its number in the frame; none that may be taken has more words than this counts.
+    logic [10:0] index;
+    logic [31:0] above;
+    logic        vlan;
+
+    // The frame as if it had no tag: behind one, words are taken half a word later.
+    wire         behind_tag = vlan && index > 11'd1;
+    wire  [63:0] view       = behind_tag ? {s_axis_rx_tdata[31:0], above} : s_axis_rx_tdata;
+    wire  [10:0] view_index = index - {10'd0, behind_tag};
+
+    // 16-bit fields, in the order of the network.
+    wire  [15:0] lane0 = {view[7:0], view[15:8]};
+    wire  [15:0] lane1 = {view[23:16], view[31:24]};
+    wire  [15:0] lane2 = {view[39:32], view[47:40]};
+    wire  [15:0] lane3 = {view[55:48], view[63:56]};
+
+    // Ethernet: to all, to this port, to others; what is inside.
+    logic        addressed, own, ipv4, arp;
+    logic [15:0] tag;
+    wire  [47:0] destination = {lane0, lane1, lane2};
+
+    // IPv4. A header cannot be shorter than 5 words of 32 bits; its end is then looked for there.
+    logic [7:0]  version_ihl, protocol;
+    logic [15:0] total;
+    logic [31:0] destination_ip;
+    logic        fragment;
+    wire  [3:0]  version = version_ihl[7:4];
+    wire         too_short = version_ihl[3:0] < 4'd5;
+    wire  [3:0]  ihl  = too_short ? 4'd5 : version_ihl[3:0];
+    wire         even = !ihl[0];
+    // The word of the view with bytes 2 and 3 of what follows the header: byte 4 + 4 * ihl of IPv4.
+    wire  [10:0] port_at = 11'd2 + {8'd0, ihl[3:1]};
+
+    // UDP or ICMP: their first 16 bits, those at byte 4.
+    logic [15:0] lane3_before, head, udp_length;
+
+    // ARP.
+    logic        arp_hardware, arp_sound;
+
+    // Where the UDP checksum is, with the tag: behind 20 bytes and this many times 4.
+    wire  [4:0]  quads  = {1'b0, ihl} + {4'd0, vlan};
+    wire         odd    = quads[0];
+    wire  [10:0] l4_at  = 11'd2 + {7'd0, quads[4:1]};
+    logic        unsummed;
+
+    // The headers are complete for a verdict.
+    wire         headers = s_axis_rx_tvalid && (ipv4 ? view_index == port_at : view_index == 11'd3);
+
+    assign m_lookup_valid = headers;
+    assign m_lookup_udp   = ipv4 && protocol == UDP;
+    assign m_lookup_port  = even ? lane0 : lane2;
+
+    always_ff @(posedge clk) begin
+        if (rst) index <= '0;
+        else if (s_axis_rx_tvalid) index <= s_axis_rx_tlast ? '0 : index + {10'd0, index != '1};
+    end
+
+    always_ff @(posedge clk) begin
+        if (s_axis_rx_tvalid) begin
+            above        <= s_axis_rx_tdata[63:32];
+            lane3_before <= lane3;
+            if (index == 0) begin
+                own       <= destination == cfg_mac;
+                addressed <= destination == cfg_mac || destination == '1 || (cfg_multicast && view[0])
+                    || cfg_promiscuous;
+            end
+            if (index == 1) begin
+                vlan <= lane2 == VLAN;
+                tag  <= lane3;
+            end
+            if (view_index == 1) begin
+                ipv4         <= lane2 == IPV4;
+                arp          <= lane2 == ARP;
+                version_ihl  <= lane3[15:8];
+                arp_hardware <= lane3 == 16'd1;
+            end
+            if (view_index == 2) begin
+                total     <= lane0;
+                // More fragments, or an offset.
+                fragment  <= lane2[13:0] != 0;
+                protocol  <= lane3[7:0];
+                // IPv4 addresses of 4 bytes, of stations with MAC addresses of 6.
+                arp_sound <= arp_hardware && lane0 == IPV4 && lane1 == 16'h0604;
+            end
+            if (view_index == 3) destination_ip[31:16] <= lane3;
+            if (view_index == 4) destination_ip[15:0] <= lane0;
+            if (view_index == port_at) begin
+                head       <= even ? lane3_before : lane1;
+                udp_length <= even ? lane1 : lane3;
+            end
+            if (odd && index == l4_at + 11'd1) unsummed <= s_axis_rx_tdata[15:0] == 0;
+            if (!odd && index == l4_at) unsummed <= s_axis_rx_tdata[47:32] == 0;
+        end
+    end
+
+    // ---- One cycle later: sums, verdicts --------------------------------------------------------
+
+    logic        valid, last, bad, judging;
+    logic [63:0] word;
+    logic [10:0] number;
+    logic [13:0] bytes;
+    logic [7:0]  header_keep;
+
+    always_ff @(posedge clk) begin
+        valid   <= s_axis_rx_tvalid && !rst;
+        judging <= headers && !rst;
+    end
+
+    always_ff @(posedge clk) begin
+        last   <= s_axis_rx_tlast;
+        bad    <= s_axis_rx_tuser;
+        word   <= s_axis_rx_tdata;
+        number <= index;
+        bytes  <= {index, 3'd0} + {10'd0, {3'd0, s_axis_rx_tkeep[0]} + {3'd0, s_axis_rx_tkeep[1]}
+            + {3'd0, s_axis_rx_tkeep[2]} + {3'd0, s_axis_rx_tkeep[3]} + {3'd0, s_axis_rx_tkeep[4]}
+            + {3'd0, s_axis_rx_tkeep[5]} + {3'd0, s_axis_rx_tkeep[6]} + {3'd0, s_axis_rx_tkeep[7]}};
+        m_view_data  <= view;
+        m_view_index <= view_index > 11'd7 ? 3'd7 : view_index[2:0];
+        // The IPv4 header, in the view: from byte 14 to the one before what follows it.
+        header_keep  <= view_index == 1 ? 8'b11000000 : view_index == port_at ? {6'd0, {2{!even}}}
+            : view_index + 11'd1 == port_at && even ? 8'b00111111 : 8'b11111111;
+    end
+
+    assign m_view_valid = valid;
+
+    // RFC 791, 3.1: header checksum.
+    logic [16:0] header_sum, header_sum_next;
+
+    checksum header_step (
+        .state(m_view_index == 1 ? 17'd0 : header_sum),
+        .data(m_view_data),
+        .keep(header_keep),
+        .next(header_sum_next)
+    );
+
+    always_ff @(posedge clk) if (valid) header_sum <= header_sum_next;
+
+    // Verdict on the headers.
+    wire        is_udp   = protocol == UDP;
+    wire        is_echo  = cfg_echo && protocol == ICMP && head == 16'h0800 && ihl == 4'd5 && own
+        && destination_ip == cfg_ip;
+    wire        to_us    = destination_ip == cfg_ip || destination_ip == '1 || cfg_promiscuous
+        || (cfg_multicast && destination_ip[31:28] == 4'hE);
+    wire [15:0] ip_bytes = {10'd0, ihl, 2'd0};
+    wire [15:0] room     = total - ip_bytes;
+
+    logic [2:0] verdict;
+
+    always_comb begin
+        if (!addressed) verdict = ADDRESS;
+        else if (!ipv4) begin
+            if (arp && cfg_arp) verdict = arp_sound ? TAKEN : MALFORMED;
+            else verdict = s_lookup_hit ? TAKEN : UNSUPPORTED;
+        end
+        else if (version != 4'd4 || too_short || total < ip_bytes) verdict = MALFORMED;
+        else if (header_sum_next != 17'h0FFFF) verdict = CHECKSUM;
+        else if (fragment) verdict = FRAGMENT;
+        else if (!to_us) verdict = ADDRESS;
+        // RFC 768: the length includes the 8 bytes of the header.
+        else if (is_udp && (udp_length < 16'd8 || udp_length > room)) verdict = MALFORMED;
+        else if (is_udp) verdict = s_lookup_hit ? TAKEN : MISS;
+        else if (is_echo) verdict = room < 16'd8 ? MALFORMED : TAKEN;
+        else verdict = s_lookup_hit ? TAKEN : UNSUPPORTED;
+    end
+
+    wire for_arp = arp && cfg_arp && !ipv4;
+
+    assign m_open_valid       = valid && judging && verdict == TAKEN && !for_arp;
+    assign m_open_echo        = ipv4 && is_echo;
+    assign m_open_whole       = m_open_echo || s_lookup_form == 2'd1;
+    assign m_open_stream      = s_lookup_stream;
+    assign m_open_form        = s_lookup_form;
+    assign m_open_length      = m_open_whole ? {2'd0, cfg_max_frame} : udp_length - 16'd8;
+    assign m_open_source_port = ipv4 && is_udp ? head : 16'd0;
+    // The payload begins at byte 22 + 4 * quads.
+    assign m_open_skip        = l4_at[4:0] + {4'd0, odd};
+    assign m_open_upper       = !odd;
+
+    // RFC 768, RFC 792: the checksum behind the IPv4 header, UDP's with a header in front of it that
+    // is made of both addresses, the protocol, and the length once more. Of the frame as it came:
+    // what follows the IPv4 header begins in word l4_at at byte 2, or in the one before at byte 6.
+    logic [7:0]  l4_keep;
+    logic [15:0] l4_left, l4_extra;
+    wire  [15:0] l4_twice  = odd ? word[63:48] : word[31:16];
+    logic [16:0] l4_sum, l4_sum_next;
+    wire  [15:0] l4_length = is_udp ? udp_length : room;
+    // Bytes of it from the beginning of this word on.
+    wire  [15:0] l4_now    = number == l4_at ? l4_length - 16'd2
+        : number == l4_at + 11'd1 && odd ? l4_length - 16'd6 : l4_left;
+    wire  [7:0]  l4_tail   = l4_now >= 16'd8 ? 8'hFF : ~(8'hFF << l4_now[2:0]);
+
+    always_comb begin
+        if (number > l4_at) l4_keep = l4_tail;
+        else if (number == l4_at) l4_keep = odd ? 8'b11111100 : l4_tail;
+        else l4_keep = number + 11'd1 == l4_at && !odd ? 8'b11000000 : 8'b00000000;
+        if (is_udp && number == 3) l4_keep = l4_keep | (vlan ? 8'b11000000 : 8'b11111100);
+        if (is_udp && number == 4) l4_keep = l4_keep | (vlan ? 8'b00111111 : 8'b00000011);
+        l4_extra = 16'd0;
+        if (is_udp && number == 3) l4_extra = {UDP, 8'd0};
+        if (is_udp && number == l4_at) l4_extra = l4_twice;
+    end
+
+    checksum #(.BYTES(10)) l4_step (
+        .state(number < 11'd3 ? 17'd0 : l4_sum),
+        .data({l4_extra, word}),
+        .keep({2'b11, number < 11'd3 ? 8'd0 : l4_keep}),
+        .next(l4_sum_next)
+    );
+
+    always_ff @(posedge clk) begin
+        if (valid) begin
+            l4_sum  <= l4_sum_next;
+            l4_left <= l4_now >= 16'd8 ? l4_now - 16'd8 : 16'd0;
+        end
+    end
+
+    // Verdict on the frame.
+    logic        judged;
+    logic [2:0]  kept_verdict, outcome;
+    logic        kept_check;
+    wire         judged_now  = judging || judged;
+    wire  [2:0]  verdict_now = judging ? verdict : kept_verdict;
+    wire         check_now   = judging ? ipv4 && (is_udp ? cfg_checksum : is_echo) : kept_check;
+    // All of the datagram; all that the view shows of ARP, which the shortest frame has (4.4.2).
+    wire  [16:0] needed      = ipv4 ? 17'd14 + {14'd0, vlan, 2'd0} + {1'b0, total} : for_arp ? 17'd60 : 17'd0;
+
+    always_comb begin
+        if (!judged_now) outcome = MALFORMED;
+        else if (verdict_now != TAKEN && verdict_now != MISS && verdict_now != UNSUPPORTED) outcome = verdict_now;
+        // Cut off, before anybody is asked whose it is.
+        else if ({3'd0, bytes} < needed) outcome = MALFORMED;
+        else if (verdict_now != TAKEN) outcome = verdict_now;
+        // RFC 768: zero says that the sender has computed none.
+        else if (check_now && l4_sum_next != 17'h0FFFF && !(is_udp && unsummed)) outcome = CHECKSUM;
+        else outcome = TAKEN;
+    end
+
+    assign m_end_valid = valid && last && judged_now && verdict_now == TAKEN && !for_arp;
+    assign m_end_bad   = bad || outcome != TAKEN;
+
+    wire over    = valid && last;
+    wire counted = over && !bad;
+
+    always_ff @(posedge clk) begin
+        if (over || rst) judged <= 1'b0;
+        else if (judging) judged <= 1'b1;
+        inc_drop_address     <= !rst && counted && outcome == ADDRESS;
+        inc_drop_malformed   <= !rst && counted && outcome == MALFORMED;
+        inc_drop_checksum    <= !rst && counted && outcome == CHECKSUM;
+        inc_drop_fragment    <= !rst && counted && outcome == FRAGMENT;
+        inc_drop_unsupported <= !rst && counted && outcome == UNSUPPORTED;
+        inc_drop_miss        <= !rst && counted && outcome == MISS;
+        m_arp_valid          <= !rst && counted && outcome == TAKEN && for_arp;
+    end
+
+    always_ff @(posedge clk) begin
+        if (judging) begin
+            kept_verdict <= verdict;
+            kept_check   <= check_now;
+        end
+        m_arp_tagged <= vlan;
+        m_arp_tag    <= tag;
+    end
+
+    assign busy = index != 0 || valid;
+endmodule
