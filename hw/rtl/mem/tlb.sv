@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Virtual to bus addresses. An access is allowed if one entry covers all of its bytes and belongs
+// to the function that asks; everything else is a fault: it is counted, and software is told by an
+// event. Of several entries that cover an access, the lowest counts.
+//
+//   cycle 0  a request is taken: all entries compare
+//   cycle 1  the page of the one that hits is read
+//   cycle 2  the answer
+
+module tlb #(
+    parameter PORTS        = 4,    // who may ask
+    parameter ENTRIES      = 128,  // pages, a power of two
+    parameter EVENT_QUEUES = 8,    // event queues of the card
+    parameter FAULTS       = 8     // faults that wait for their event, a power of two
+) (
+    input  logic                    clk,
+    input  logic                    rst,
+
+    // Registers: an event for each fault, and to which queue.
+    input  logic                    cfg_event_fault,
+    input  logic [2:0]              cfg_queue,
+
+    // Entries: 32 bytes each; a write takes a whole word.
+    input  logic                    win_entry_valid,
+    output logic                    win_entry_ready,
+    input  logic                    win_write,
+    input  logic [12:0]             win_addr,
+    input  logic [31:0]             win_wdata,
+    output logic [31:0]             win_entry_rdata,
+
+    // What is to be written: its first byte, its bytes (1 and more), whose it is.
+    input  logic [PORTS-1:0]        s_req_valid,
+    output logic [PORTS-1:0]        s_req_ready,
+    input  logic [PORTS*64-1:0]     s_req_address,
+    input  logic [PORTS*21-1:0]     s_req_length,
+    input  logic [PORTS*8-1:0]      s_req_func,
+    input  logic [PORTS*7-1:0]      s_req_list,
+
+    // The answer, two cycles after the request was taken.
+    output logic [PORTS-1:0]        m_rsp_valid,
+    output logic                    m_rsp_hit,
+    output logic [63:0]             m_rsp_address,
+
+    // An event for a fault, to a queue that had room.
+    input  logic [63:0]             now_stamp,
+    input  logic [EVENT_QUEUES-1:0] room,
+    output logic                    m_event_valid,
+    input  logic                    m_event_ready,
+    output logic [2:0]              m_event_queue,
+    output logic [511:0]            m_event_record,
+
+    // Counters.
+    output logic                    inc_faults,
+    output logic                    inc_events_lost
+);
+    localparam EW = $clog2(ENTRIES);
+    localparam FAULT_W = 32 + 64 + 8 + 2 + 21 + 7;
+
+    generate
+        if (PORTS < 1) PORTS_must_be_at_least_1 parameter_error ();
+        if (ENTRIES < 2 || ENTRIES > 128 || ENTRIES != 1 << EW)
+            ENTRIES_must_be_a_power_of_two_from_2_to_128 parameter_error ();
+        if (EVENT_QUEUES < 1 || EVENT_QUEUES > 8) EVENT_QUEUES_must_be_1_to_8 parameter_error ();
+    endgenerate
+
+    // One request in each cycle.
+    logic [PORTS-1:0] grant;
+    logic [63:0]      address;
+    logic [20:0]      length;
+    logic [7:0]       func;
+    logic [6:0]       list;
+
+    // The arbiter wants two.
+    localparam ASKERS = PORTS < 2 ? 2 : PORTS;
+    logic [ASKERS-1:0] turn;
+
+    arb_rr #(.N(ASKERS)) arbiter (.clk, .rst, .request(ASKERS'(s_req_valid)), .grant(turn), .done(1'b1));
+
+    assign grant       = turn[PORTS-1:0];
+    assign s_req_ready = grant;
+
+    integer p;
+    always_comb begin
+        address = '0;
+        length  = '0;
+        func    = '0;
+        list    = '0;
+        for (p = 0; p < PORTS; p = p + 1) begin
+            address = address | (s_req_address[p*64 +: 64] & {64{grant[p]}});
+            length  = length | (s_req_length[p*21 +: 21] & {21{grant[p]}});
+            func    = func | (s_req_func[p*8 +: 8] & {8{grant[p]}});
+            list    = list | (s_req_list[p*7 +: 7] & {7{grant[p]}});
+        end
+    end
+
+    // The entries. What of an address a page of 2^n bytes leaves open is a mask of bits 29 to 12.
+    wire          entry_write = win_entry_valid && win_write;
+    wire [6:0]    entry_wide  = win_addr[11:5];
+    wire          entry_known = {1'b0, entry_wide} < ENTRIES;
+    wire [EW-1:0] entry       = entry_wide[EW-1:0];
+    wire [2:0]    word        = win_addr[4:2];
+    wire [4:0]    log2_page   = win_wdata[12:8];
+    wire          page_legal  = log2_page >= 5'd12 && log2_page <= 5'd30;
+    wire [17:0]   page_mask   = ~({18{1'b1}} << (log2_page - 5'd12));
+
+    logic [ENTRIES-1:0] valid, covers, owned;
+
+    genvar e;
+    generate
+        for (e = 0; e < ENTRIES; e = e + 1) begin : page
+            logic [51:0] tag;
+            logic [17:0] mask;
+            logic [7:0]  owner;
+
+            wire mine = entry_write && entry_known && entry == e;
+
+            always_ff @(posedge clk) begin
+                if (mine && word == 3'd0) tag[19:0] <= win_wdata[31:12];
+                if (mine && word == 3'd1) tag[51:20] <= win_wdata;
+                if (mine && word == 3'd4) begin
+                    valid[e] <= win_wdata[0] && page_legal;
+                    mask     <= page_mask;
+                    owner    <= win_wdata[23:16];
+                end
+                if (rst) valid[e] <= 1'b0;
+            end
+
+            always_ff @(posedge clk) begin
+                covers[e] <= valid[e] && ((address[63:12] ^ tag) & ~{34'd0, mask}) == 0;
+                owned[e]  <= owner == func;
+            end
+        end
+    endgenerate
+
+    // Bus address and mask, by number of the entry.
+    logic [19:0] bus_low [0:ENTRIES-1];
+    logic [31:0] bus_high [0:ENTRIES-1];
+    logic [17:0] masks [0:ENTRIES-1];
+
+    always_ff @(posedge clk) begin
+        if (entry_write && entry_known && word == 3'd2) bus_low[entry] <= win_wdata[31:12];
+        if (entry_write && entry_known && word == 3'd3) bus_high[entry] <= win_wdata;
+        if (entry_write && entry_known && word == 3'd4) masks[entry] <= page_mask;
+    end
+
+    // Software reads what it wrote, but that an entry is valid only while it is.
+    logic        read, read_word4, read_valid;
+    logic [31:0] read_data;
+
+    ram_sdp #(
+        .WIDTH(32),
+        .DEPTH(ENTRIES * 8)
+    ) written (
+        .clk,
+        .w_enable(entry_write && entry_known),
+        .w_address({entry, word}),
+        .w_data(win_wdata),
+        .r_enable(win_entry_valid),
+        .r_address({entry, word}),
+        .r_data(read_data)
+    );
+
+    always_ff @(posedge clk) begin
+        read       <= !rst && win_entry_valid && !win_write && !read;
+        read_word4 <= word == 3'd4;
+        read_valid <= valid[entry];
+    end
+
+    assign win_entry_ready = win_write || read;
+    assign win_entry_rdata = !entry_known || word > 3'd4 ? 32'd0
+                           : read_word4 ? {read_data[31:1], read_valid} : read_data;
+
+    // Cycle 1: the lowest that covers the address and is the function's.
+    logic [PORTS-1:0] asked;
+    logic [63:0]      asked_address;
+    logic [20:0]      asked_length;
+    logic [7:0]       asked_func;
+    logic [6:0]       asked_list;
+    logic [EW-1:0]    found, number;
+
+    always_ff @(posedge clk) begin
+        asked         <= rst ? '0 : grant;
+        asked_address <= address;
+        asked_length  <= length;
+        asked_func    <= func;
+        asked_list    <= list;
+    end
+
+    wire [ENTRIES-1:0] hits = covers & owned;
+
+    integer i;
+    always_comb begin
+        found  = '0;
+        number = '1;
+        for (i = ENTRIES - 1; i >= 0; i = i - 1) begin
+            if (hits[i]) found = number;
+            number = number - 1'b1;
+        end
+    end
+
+    // Cycle 2: the page, and whether the last byte is in it.
+    logic [PORTS-1:0] answer;
+    logic [63:0]      virtual_address;
+    logic [20:0]      bytes;
+    logic [7:0]       who;
+    logic [6:0]       for_list;
+    logic             covered, allowed;
+    logic [51:0]      page_bus;
+    logic [17:0]      open;
+
+    always_ff @(posedge clk) begin
+        answer          <= rst ? '0 : asked;
+        virtual_address <= asked_address;
+        bytes           <= asked_length;
+        who             <= asked_func;
+        for_list        <= asked_list;
+        covered         <= |covers;
+        allowed         <= |hits;
+        page_bus        <= {bus_high[found], bus_low[found]};
+        open            <= masks[found];
+    end
+
+    wire [29:0] reach = {open, 12'hFFF};
+    wire [29:0] offset = virtual_address[29:0] & reach;
+    wire [30:0] last   = {1'b0, offset} + {10'd0, bytes} - 31'd1;
+    wire        beyond = |(last & ~{1'b0, reach});
+    wire [51:0] frame  = page_bus & ~{34'd0, open};
+
+    assign m_rsp_valid   = answer;
+    assign m_rsp_hit     = allowed && !beyond;
+    assign m_rsp_address = {frame, 12'd0} | {34'd0, offset};
+
+    // Faults, and their events.
+    wire               fault  = |answer && !m_rsp_hit;
+    wire [1:0]         reason = allowed ? 2'd1 : covered ? 2'd2 : 2'd0;
+    logic              waiting_room, waiting;
+    logic [FAULT_W-1:0] next;
+    wire               send   = waiting && !m_event_valid && room[cfg_queue];
+    logic [31:0]       sequence_number;
+
+    assign inc_faults      = fault;
+    assign inc_events_lost = fault && cfg_event_fault && !waiting_room;
+
+    /* verilator lint_off PINCONNECTEMPTY */
+    fifo_sync #(
+        .WIDTH(FAULT_W),
+        .DEPTH(FAULTS)
+    ) faults (
+        .clk,
+        .rst,
+        .s_valid(fault && cfg_event_fault),
+        .s_ready(waiting_room),
+        .s_data({now_stamp[31:0], virtual_address, who, reason, bytes, for_list}),
+        .m_valid(waiting),
+        .m_ready(send),
+        .m_data(next),
+        .level()
+    );
+    /* verilator lint_on PINCONNECTEMPTY */
+
+    always_ff @(posedge clk) begin
+        if (m_event_ready) m_event_valid <= 1'b0;
+        if (send) begin
+            m_event_valid   <= 1'b1;
+            sequence_number <= sequence_number + 1'b1;
+        end
+        if (rst) begin
+            m_event_valid   <= 1'b0;
+            sequence_number <= '0;
+        end
+    end
+
+    wire [6:0]  f_list    = next[6:0];
+    wire [20:0] f_bytes   = next[27:7];
+    wire [1:0]  f_reason  = next[29:28];
+    wire [7:0]  f_func    = next[37:30];
+    wire [63:0] f_address = next[101:38];
+    wire [31:0] f_stamp   = next[133:102];
+
+    always_ff @(posedge clk) if (send) begin
+        m_event_queue  <= cfg_queue;
+        m_event_record <= '0;
+        m_event_record[layouts_pkg::EVENT_RECORD_INDEX_AT +: 7]      <= f_list;
+        m_event_record[layouts_pkg::EVENT_RECORD_LENGTH_AT +: 21]    <= f_bytes;
+        m_event_record[layouts_pkg::TLB_FAULT_ADDRESS_AT +: 64]      <= f_address;
+        m_event_record[layouts_pkg::TLB_FAULT_FUNCTION_AT +: 8]      <= f_func;
+        m_event_record[layouts_pkg::TLB_FAULT_REASON_AT +: 2]        <= f_reason;
+        m_event_record[layouts_pkg::TLB_FAULT_STAGES_AT + 64 +: 32]  <= f_stamp;
+        m_event_record[layouts_pkg::EVENT_RECORD_SEQUENCE_AT +: 32]  <= sequence_number;
+        m_event_record[layouts_pkg::EVENT_RECORD_KIND_AT +: 8]       <= layouts_pkg::TLB_FAULT_KIND;
+    end
+
+    wire unused = &{1'b0, win_addr[12], win_addr[1:0], now_stamp[63:32]};
+
+`ifdef FORMAL
+    // Entries 0 and 1 as they are when a request is granted decide it, whatever happens later: one
+    // allows what is its function's and begins and ends in its page.
+    wire [63:0] f_open_0 = {34'd0, page[0].mask, 12'hFFF};
+    wire [63:0] f_open_1 = {34'd0, page[1].mask, 12'hFFF};
+    wire [64:0] f_last   = {1'b0, address} + {44'd0, length} - 65'd1;
+    wire        f_mine_0 = valid[0] && ((address ^ {page[0].tag, 12'd0}) & ~f_open_0) == 0 && page[0].owner == func;
+    wire        f_mine_1 = valid[1] && ((address ^ {page[1].tag, 12'd0}) & ~f_open_1) == 0 && page[1].owner == func;
+    wire [63:0] f_open   = f_mine_0 ? f_open_0 : f_open_1;
+    wire        f_ends   = !f_last[64] && ((f_last[63:0] ^ address) & ~f_open) == 0;
+
+    logic        f_allowed_0, f_allowed_1;
+    logic [63:0] f_inside_0, f_inside_1, f_open_then, f_frame;
+    logic [1:0]  f_cycles = 0;
+    logic [17:0] f_mask;
+
+    always_ff @(posedge clk) begin
+        if (f_cycles != 3) f_cycles <= f_cycles + 1'b1;
+        f_allowed_0 <= (f_mine_0 || f_mine_1) && f_ends;
+        f_inside_0  <= address & f_open;
+        f_open_then <= f_open;
+        f_allowed_1 <= f_allowed_0;
+        f_inside_1  <= f_inside_0;
+        f_frame     <= {bus_high[found], bus_low[found], 12'd0} & ~f_open_then;
+        f_mask      <= f_open_then[29:12];
+    end
+
+    // Both copies of an entry's mask are written together, and only while nobody may use it.
+    always_comb begin
+        if (entry_write) assume (word != 3'd4);
+        if (f_cycles == 0) begin
+            assume (masks[0] == page[0].mask && masks[1] == page[1].mask);
+            assume ((page[0].mask & (page[0].mask + 1'b1)) == 0);
+            assume ((page[1].mask & (page[1].mask + 1'b1)) == 0);
+        end
+        if (|grant) assume (length != 0);
+    end
+
+    always_ff @(posedge clk) if (!rst && f_cycles >= 2 && |answer) begin
+        assert (m_rsp_hit == f_allowed_1);
+        if (m_rsp_hit) assert (m_rsp_address == (f_frame | f_inside_1));
+    end
+`endif
+endmodule
