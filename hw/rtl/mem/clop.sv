@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// The lists of persistent buffers of all ports (docs/formats/clop.md): where a payload goes, what is
+// announced and when. One operation begins in each cycle:
+//
+//   cycle 0  one is chosen, the list's state and settings are read
+//   cycle 1  clop_step; the state is written back; an announcement is offered
+//   cycle 2  the answer of a select
+//
+// An operation waits in cycle 1, and all others before it, while its announcement finds another one
+// still on offer: of clop's events one at a time is on the way. In one of four cycles it is
+// software's turn or that of the scanner, which looks at one list after the other; so each list is
+// looked at every PORTS x 17 x 4 cycles, and ports have at least three of four cycles.
+
+module clop #(
+    parameter PORTS        = 4,  // 1, 2 or 4
+    parameter EVENT_QUEUES = 8   // event queues of the card
+) (
+    input  logic                    clk,
+    input  logic                    rst,
+    input  logic [63:0]             now_stamp,
+
+    // Registers: lists, and outcomes.
+    input  logic                    win_list_valid,
+    output logic                    win_list_ready,
+    output logic [31:0]             win_list_rdata,
+    input  logic                    win_outcome_valid,
+    output logic                    win_outcome_ready,
+    output logic [31:0]             win_outcome_rdata,
+    input  logic                    win_write,
+    input  logic [14:0]             win_addr,
+    input  logic [31:0]             win_wdata,
+
+    // A payload begins: of each port one, until its commit.
+    input  logic [PORTS-1:0]        s_select_valid,
+    output logic [PORTS-1:0]        s_select_ready,
+    input  logic [PORTS*7-1:0]      s_select_list,
+    input  logic [PORTS*16-1:0]     s_select_length,
+    input  logic [PORTS*64-1:0]     s_select_wire,
+    input  logic [PORTS-1:0]        s_select_wire_valid,
+
+    // Its place.
+    output logic [PORTS-1:0]        m_select_valid,
+    output logic [2:0]              m_select_outcome,
+    output logic [63:0]             m_select_address,
+    output logic [31:0]             m_select_sequence,
+    output logic                    m_select_bare,
+    output logic [15:0]             m_select_stride,
+    output logic [7:0]              m_select_func,
+
+    // The payload was taken to the host bus, or not at all.
+    input  logic [PORTS-1:0]        s_commit_valid,
+    output logic [PORTS-1:0]        s_commit_ready,
+    input  logic [PORTS*7-1:0]      s_commit_list,
+    input  logic [PORTS*4-1:0]      s_commit_outcome,
+    input  logic [PORTS*16-1:0]     s_commit_length,
+    input  logic [PORTS*64-1:0]     s_commit_wire,
+    input  logic [PORTS-1:0]        s_commit_wire_valid,
+    input  logic [PORTS*32-1:0]     s_commit_stamp_mac,
+    input  logic [PORTS*32-1:0]     s_commit_stamp_parsed,
+    input  logic [PORTS*32-1:0]     s_commit_stamp_placed,
+
+    // Announcements, to queues that have room.
+    input  logic [EVENT_QUEUES-1:0] room,
+    output logic                    m_event_valid,
+    input  logic                    m_event_ready,
+    output logic [2:0]              m_event_queue,
+    output logic [511:0]            m_event_record
+);
+    localparam STATE_W = 491;
+    localparam ARGS_W  = 7 + 16 + 64 + 1 + 96 + 4 + 1;
+    localparam STREAMS = 17;
+    localparam NOTHING = 3'd0, SELECT = 3'd1, COMMIT = 3'd2, LOOK = 3'd3, ACCESS = 3'd4;
+
+    generate
+        if (PORTS != 1 && PORTS != 2 && PORTS != 4) PORTS_must_be_1_2_or_4 parameter_error ();
+        if (EVENT_QUEUES < 1 || EVENT_QUEUES > 8) EVENT_QUEUES_must_be_1_to_8 parameter_error ();
+    endgenerate
+
+    // Payloads of which only the place is known: a port's, of which list, and whether that list
+    // has not begun anew meanwhile.
+    logic [PORTS-1:0]   open, live;
+    logic [PORTS*7-1:0] open_list;
+
+    // Cycle 1.
+    logic [2:0]       op;
+    logic [PORTS-1:0] op_port;
+    logic [6:0]       list;
+    logic             hold;
+
+    // Cycle 0: whose turn it is. A list whose state is being written cannot be read.
+    logic             counters_ready;
+    logic [1:0]       until_ours;
+    logic [1:0]       scan_port;
+    logic [4:0]       scan_stream;
+
+    wire              ours      = until_ours == 0;
+    wire              access    = win_list_valid && op != ACCESS;
+    wire [6:0]        our_list  = access ? win_addr[12:6] : {scan_port, scan_stream};
+    wire              our_go    = ours && !hold && !(op != NOTHING && our_list == list);
+
+    logic [PORTS-1:0]        asks, grant, is_commit;
+    logic [ARGS_W-1:0]       args, chosen;
+    logic [PORTS*ARGS_W-1:0] port_args;
+
+    genvar p;
+    generate
+        for (p = 0; p < PORTS; p = p + 1) begin : port
+            wire       commit = s_commit_valid[p];
+            wire [6:0] which  = commit ? s_commit_list[p*7 +: 7] : s_select_list[p*7 +: 7];
+
+            assign is_commit[p] = commit;
+            assign asks[p]      = (commit || (s_select_valid[p] && !open[p])) && counters_ready
+                               && !ours && !hold && !(op != NOTHING && which == list);
+            assign port_args[p*ARGS_W +: ARGS_W] = {
+                which,
+                commit ? s_commit_length[p*16 +: 16] : s_select_length[p*16 +: 16],
+                commit ? s_commit_wire[p*64 +: 64] : s_select_wire[p*64 +: 64],
+                commit ? s_commit_wire_valid[p] : s_select_wire_valid[p],
+                s_commit_stamp_placed[p*32 +: 32], s_commit_stamp_parsed[p*32 +: 32],
+                s_commit_stamp_mac[p*32 +: 32],
+                s_commit_outcome[p*4 +: 4],
+                live[p]
+            };
+        end
+    endgenerate
+
+    // The arbiter wants two.
+    localparam ASKERS = PORTS < 2 ? 2 : PORTS;
+    logic [ASKERS-1:0] turn;
+
+    arb_rr #(.N(ASKERS)) arbiter (.clk, .rst, .request(ASKERS'(asks)), .grant(turn), .done(1'b1));
+
+    assign grant          = turn[PORTS-1:0];
+    assign s_select_ready = grant & ~is_commit;
+    assign s_commit_ready = grant & is_commit;
+
+    integer i;
+    always_comb begin
+        chosen = '0;
+        for (i = 0; i < PORTS; i = i + 1) chosen = chosen | (port_args[i*ARGS_W +: ARGS_W] & {ARGS_W{grant[i]}});
+    end
+
+    wire [6:0] chosen_list = chosen[ARGS_W-1 -: 7];
+    wire       begin_op    = our_go || |grant;
+    wire [6:0] next_list   = our_go ? our_list : chosen_list;
+
+    always_ff @(posedge clk) begin
+        if (!hold) begin
+            op      <= our_go ? (access ? ACCESS : LOOK) : |(grant & is_commit) ? COMMIT : |grant ? SELECT : NOTHING;
+            op_port <= grant;
+            list    <= next_list;
+            args    <= chosen;
+        end
+        if (our_go) until_ours <= 2'd3;
+        else if (!ours) until_ours <= until_ours - 1'b1;
+        if (our_go && !access) begin
+            scan_stream <= scan_stream == STREAMS - 1 ? '0 : scan_stream + 1'b1;
+            if (scan_stream == STREAMS - 1) scan_port <= {1'b0, scan_port} == PORTS - 1 ? '0 : scan_port + 1'b1;
+        end
+        if (rst) begin
+            op          <= NOTHING;
+            until_ours  <= '0;
+            scan_port   <= '0;
+            scan_stream <= '0;
+        end
+    end
+
+    // Cycle 1.
+    wire [15:0] length      = args[ARGS_W-8 -: 16];
+    wire [63:0] stamp       = args[ARGS_W-24 -: 64];
+    wire        stamp_valid = args[ARGS_W-88];
+    wire [95:0] stages      = args[100:5];
+    wire        is_live     = args[0];
+    wire [3:0]  how         = args[4:1];
+    // Placed in a list that was switched off and on since.
+    wire [3:0]  outcome     = !is_live && how <= 4'd4 ? 4'd5 : how;
+
+    logic [63:0]        base;
+    logic [30:0]        size, timeout, sts_used;
+    logic [16:0]        count;
+    logic               bare, enable, flush, begins, wanted, flushed;
+    logic [2:0]         queue, select_outcome;
+    logic [7:0]         func;
+    logic [15:0]        stride;
+    logic [31:0]        released, sts_serial, sts_sequence;
+    logic [63:0]        select_address;
+    logic [511:0]       record;
+    logic [STATE_W-1:0] state, next_state;
+
+    // A list with an open payload is left alone until its commit.
+    logic list_open;
+    integer j;
+    always_comb begin
+        list_open = 1'b0;
+        for (j = 0; j < PORTS; j = j + 1) begin
+            if (open[j] && open_list[j*7 +: 7] == list) list_open = 1'b1;
+        end
+    end
+
+    wire has_room = {1'b0, queue} < EVENT_QUEUES && |(room & (({{(EVENT_QUEUES-1){1'b0}}, 1'b1}) << queue));
+    wire done     = op != NOTHING && !hold;
+    wire announce = done && wanted;
+
+    assign hold = op != NOTHING && wanted && m_event_valid;
+
+    clop_settings settings (
+        .clk, .rst,
+        .read(begin_op), .read_list(next_list),
+        .base, .size, .count, .bare, .to_queue(queue), .func, .stride, .timeout, .released, .enable, .flush,
+        .write(done && op == ACCESS && win_write), .write_word(win_addr[5:2]), .write_data(win_wdata), .begins,
+        .flushed(done && flushed)
+    );
+
+    ram_sdp #(
+        .WIDTH(STATE_W),
+        .DEPTH(128)
+    ) states (
+        .clk,
+        .w_enable(done && (op != ACCESS || begins)),
+        .w_address(list),
+        .w_data(next_state),
+        .r_enable(begin_op),
+        .r_address(next_list),
+        .r_data(state)
+    );
+
+    clop_step #(.STATE_W(STATE_W)) operation (
+        .do_select(op == SELECT), .do_commit(op == COMMIT), .do_look(op == LOOK && !list_open), .do_begin(begins),
+        .length, .stamp, .stamp_valid, .stages, .outcome,
+        .enable, .flush, .base, .size, .count, .bare, .stride, .timeout, .released,
+        .room(has_room), .now(now_stamp),
+        .state, .next_state, .sts_serial, .sts_used, .sts_sequence,
+        .select_outcome, .select_address, .wanted, .record, .flushed
+    );
+
+    clop_outcomes outcomes (
+        .clk, .rst, .ready(counters_ready),
+        .count(done && op == COMMIT && !outcome[3]), .of_list(list), .outcome(outcome[2:0]),
+        .win_outcome_valid, .win_outcome_ready, .win_write, .win_addr, .win_outcome_rdata
+    );
+
+    always_ff @(posedge clk) begin
+        open <= (open | s_select_ready) & ~({PORTS{done && op == COMMIT}} & op_port);
+        if (rst) open <= '0;
+    end
+
+    generate
+        for (p = 0; p < PORTS; p = p + 1) begin : opened
+            always_ff @(posedge clk) begin
+                if (s_select_ready[p]) open_list[p*7 +: 7] <= s_select_list[p*7 +: 7];
+                if (done && op == SELECT && op_port[p]) live[p] <= 1'b1;
+                if (begins && open_list[p*7 +: 7] == list) live[p] <= 1'b0;
+            end
+        end
+    endgenerate
+
+    // Answers.
+    always_ff @(posedge clk) begin
+        m_select_valid <= op_port & {PORTS{done && op == SELECT && !rst}};
+        if (done) begin
+            m_select_outcome  <= select_outcome;
+            m_select_address  <= select_address;
+            m_select_sequence <= sts_sequence;
+            m_select_bare     <= bare;
+            m_select_stride   <= stride;
+            m_select_func     <= func;
+        end
+    end
+
+    always_ff @(posedge clk) begin
+        if (m_event_ready) m_event_valid <= 1'b0;
+        if (announce) m_event_valid <= 1'b1;
+        if (rst) m_event_valid <= 1'b0;
+    end
+
+    always_ff @(posedge clk) if (announce) begin
+        m_event_queue  <= queue;
+        m_event_record <= record;
+        m_event_record[layouts_pkg::EVENT_RECORD_STREAM_AT +: 7] <= list;
+    end
+
+    // Software's accesses.
+    wire [11*32-1:0] words = {sts_sequence, {1'b0, sts_used}, sts_serial, released, {30'd0, flush, enable},
+                              {1'b0, timeout}, {stride, func, 1'b0, queue, 3'd0, bare}, {15'd0, count},
+                              {1'b0, size}, base};
+    wire [3:0]       word  = win_addr[5:2];
+
+    assign win_list_ready = done && op == ACCESS;
+    assign win_list_rdata = word > 4'd10 ? 32'd0 : words[word*32 +: 32];
+
+    wire unused = &{1'b0, win_addr[14:13], win_addr[1:0]};
+endmodule
