@@ -50,7 +50,7 @@ pub use cache::PoolCache;
 pub use frozen::Frozen;
 pub use handles::Handles;
 pub use iova::{Iova, IovaMap};
-pub use mbuf::{Mbuf, MbufFlags, Segments};
+pub use mbuf::{ChecksumRequest, Mbuf, MbufFlags, Segments};
 pub use mbuf_ring::{MbufConsumer, MbufProducer, mbuf_ring};
 pub use objects::ObjectCache;
 pub use pool::{MAX_BUFFERS, MAX_ROOM, Mempool, PoolConfig, PoolError, PoolId};

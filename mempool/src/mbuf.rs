@@ -16,6 +16,7 @@
 
 mod chain;
 mod header;
+mod request;
 
 use core::fmt;
 use core::mem::ManuallyDrop;
@@ -28,6 +29,7 @@ pub(crate) use chain::MAX_SEGMENTS;
 pub use chain::Segments;
 pub use header::MbufFlags;
 pub(crate) use header::{Extent, Header, LINE, Place, RawMbuf};
+pub use request::ChecksumRequest;
 
 /// An owned packet buffer (a handle of 8 bytes), possibly the head of a chain of segments.
 ///
@@ -290,6 +292,22 @@ impl Mbuf {
     #[inline]
     pub fn flags(&self) -> MbufFlags {
         self.header().extent.flags
+    }
+
+    /// The checksum that is left to the device which sends the frame.
+    #[must_use]
+    #[inline]
+    pub fn checksum_request(&self) -> Option<ChecksumRequest> {
+        self.header().extent.request
+    }
+
+    /// Leaves a checksum to the device that sends the frame, or nothing any more. The places are
+    /// those of the frame as it is sent: nothing may be put in front of it, or taken off, after
+    /// this. Only the queues of a port that was configured for it see to it; others send the frame
+    /// as it is.
+    #[inline]
+    pub fn set_checksum_request(&mut self, request: Option<ChecksumRequest>) {
+        self.header_mut().extent.request = request;
     }
 
     /// Writes where the frame came from: a driver does this for each frame that it receives.

@@ -19,7 +19,8 @@ fn page(drivers: &[&Description]) -> String {
          A port is named by a spec: `driver`, `driver:target`, and options `key=value` behind it \
          with commas between; behind the first comma a `key` alone stands for `key=on`. A spec is \
          checked before anything is opened. The options that several drivers have are spelled \
-         alike and mean the same. All drivers need Linux on x86_64.\n\n\
+         alike and mean the same. All drivers need Linux on x86_64. How to add one: \
+         [Write a driver](write-a-driver.md).\n\n\
          ## What they can do\n\n"
     );
     features(&mut page, drivers);

@@ -32,6 +32,10 @@ pub struct Capabilities {
     /// [`Mempool::longest_frame`](pollux_mempool::Mempool::longest_frame), and
     /// [`Cause::Oversize`](crate::Cause::Oversize) beyond; chains can be sent likewise.
     pub max_frame: usize,
+    /// A checksum of a frame can be left to the device that sends it
+    /// ([`Mbuf::set_checksum_request`]), if the port is [configured](PortConfig::checksum_offload)
+    /// for it. Elsewhere [`finish_checksum`](crate::net::finish_checksum) has it done.
+    pub checksum_offload: bool,
     /// Frames carry a stamp of the world outside.
     pub wire_time: bool,
     /// The frames are a recording: they end, their stamps are the past, and they can wait.

@@ -125,6 +125,9 @@ pub struct PortConfig {
     pub ring: usize,
     /// Pool that received frames are put in.
     pub pool: Mempool,
+    /// Frames may leave a checksum to the device
+    /// ([`Capabilities::checksum_offload`]). Where nobody asks for it nobody pays for it.
+    pub checksum_offload: bool,
 }
 
 impl PortConfig {
@@ -136,6 +139,7 @@ impl PortConfig {
             tx_queues: 1,
             ring: 1024,
             pool,
+            checksum_offload: false,
         }
     }
 }
@@ -269,6 +273,12 @@ impl Port<Probed> {
             return refuse(
                 format!("a ring of {}", config.ring),
                 "rings of 2 to 1048576".into(),
+            );
+        }
+        if config.checksum_offload && !offered.checksum_offload {
+            return refuse(
+                "that it finishes the checksums of frames".into(),
+                "to send them as they are: finish them before".into(),
             );
         }
         self.driver.validate(&config)?;

@@ -216,6 +216,7 @@ proptest! {
         }).unwrap();
         let config = PortConfig {
             rx_queues: QUEUES, tx_queues: QUEUES, ring: RING, pool: pool.clone(),
+            checksum_offload: false,
         };
         let port = Registry::builtin().open("loopback").unwrap();
         let StartedPort { port, rx, tx } = port.configure(config).unwrap().start().unwrap();

@@ -50,6 +50,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) ring: usize,
     /// Buffers of the pool that both ports share.
     pub(crate) buffers: usize,
+    /// Checksums may be left to the devices.
+    pub(crate) checksum_offload: bool,
     /// More options of both specs, with a comma in front.
     pub(crate) options: &'a str,
 }
@@ -60,6 +62,7 @@ impl Default for Setup<'_> {
             queues: 1,
             ring: 512,
             buffers: 4096,
+            checksum_offload: false,
             options: "",
         }
     }
@@ -121,6 +124,7 @@ impl End {
             rx_queues: setup.queues,
             tx_queues: setup.queues,
             ring: setup.ring,
+            checksum_offload: setup.checksum_offload,
             ..PortConfig::new(pool.clone())
         };
         let spec = owner.spec(nic)? + setup.options;

@@ -119,9 +119,10 @@ impl<'a> Exchange<'a> {
                 };
                 if burst.is_empty() {
                     for _ in 0..room.min(BURST as u64).min(job.send - next) {
-                        let Some(mbuf) = self.cache.alloc_from(frames.make(next)) else {
+                        let Some(mut mbuf) = self.cache.alloc_from(frames.make(next)) else {
                             break;
                         };
+                        mbuf.set_checksum_request(frames.request());
                         if burst.push(mbuf).is_err() {
                             break;
                         }

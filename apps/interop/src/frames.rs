@@ -4,10 +4,10 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use anyhow::{Result, ensure};
 use pollux_pmd::Cause;
-use pollux_pmd::mempool::Mbuf;
+use pollux_pmd::mempool::{ChecksumRequest, Mbuf};
 use pollux_pmd::net::{
-    Addresses, Checksum, MacAddr, ParseOptions, Parsed, UDP_HEADERS, UdpEndpoint, UdpTemplate,
-    classify,
+    Addresses, Checksum, MacAddr, ParseOptions, Parsed, UDP_HEADERS, UdpChecksum, UdpEndpoint,
+    UdpTemplate, classify,
 };
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::SplitMix64;
@@ -68,6 +68,8 @@ pub struct Frames {
     seed: u64,
     sizes: Vec<usize>,
     returned: Returned,
+    /// Checksums are left to the port.
+    left: bool,
     expected: Vec<u8>,
     received: Vec<u8>,
 }
@@ -110,15 +112,37 @@ impl Frames {
             seed,
             sizes: sizes.to_vec(),
             returned,
+            left: false,
             expected: Vec::new(),
             received: Vec::new(),
         })
+    }
+
+    /// The same, with the checksums of datagrams left to the device that sends them.
+    #[must_use]
+    pub fn leaving_checksums(mut self) -> Self {
+        self.left = self.kind == Kind::Udp;
+        self
+    }
+
+    /// What is left to the device that sends a frame.
+    #[must_use]
+    pub fn request(&self) -> Option<ChecksumRequest> {
+        UdpTemplate::checksum_request(0).filter(|_| self.left)
     }
 
     /// Frame number `number` as it is sent.
     pub fn make(&mut self, number: u64) -> &[u8] {
         let mut frame = std::mem::take(&mut self.expected);
         self.write(number, Direction::There, &mut frame);
+        if self.left {
+            let template = self.there[flow(number)].clone();
+            let length = frame.len() - UDP_HEADERS;
+            // It fits, as before.
+            let _ = template
+                .with_checksum(UdpChecksum::Left)
+                .write(&mut frame, length);
+        }
         self.expected = frame;
         &self.expected
     }
@@ -200,17 +224,21 @@ impl Frames {
         let payload = &mut frame[UDP_HEADERS..];
         SplitMix64::seed_from_u64(self.seed ^ number).fill_bytes(payload);
         payload[..NUMBER].copy_from_slice(&number.to_be_bytes());
-        let flow = usize::from((number % u64::from(FLOWS)) as u16);
         let templates = match direction {
             Direction::There => &self.there,
             Direction::Back => &self.back,
         };
         // It fits: the frame was made for it, and sizes are below the largest datagram.
-        let _ = templates[flow].write(frame, length - UDP_HEADERS);
+        let _ = templates[flow(number)].write(frame, length - UDP_HEADERS);
         if self.kind == Kind::Ping {
             to_echo_request(frame, number);
         }
     }
+}
+
+/// Whose turn it is.
+fn flow(number: u64) -> usize {
+    usize::from((number % u64::from(FLOWS)) as u16)
 }
 
 #[derive(Clone, Copy)]

@@ -185,6 +185,7 @@ fn configure(
         tx_queues,
         ring: plan.config.memory.ring,
         pool: pool.clone(),
+        checksum_offload: false,
     })?)
 }
 

@@ -4,17 +4,17 @@ use core::mem::{offset_of, size_of};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::AtomicU32;
 
-use super::Mbuf;
+use super::{ChecksumRequest, Mbuf};
 use crate::pool::PoolInner;
 use crate::time::{Tsc, WireTime};
 
 /// Bytes of a cache line: what a header takes, and what rooms are aligned to.
 pub(crate) const LINE: usize = 64;
 
-/// What is known about a received frame, or asked of a frame to be sent.
+/// What is known about a received frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
-pub struct MbufFlags(u32);
+pub struct MbufFlags(u16);
 
 impl MbufFlags {
     /// [`Mbuf::wire_time`] is valid.
@@ -53,6 +53,8 @@ pub(crate) struct Extent {
     /// Bytes of data in the chain that starts here; valid in a head segment only.
     pub(crate) total: u32,
     pub(crate) flags: MbufFlags,
+    /// What the device is to do that sends it.
+    pub(crate) request: Option<ChecksumRequest>,
 }
 
 impl Extent {
@@ -64,6 +66,7 @@ impl Extent {
             len: 0,
             total: 0,
             flags: MbufFlags(0),
+            request: None,
         }
     }
 }

@@ -6,7 +6,7 @@
 //! receive, send, stop and start with it, and holds it to what it owes its user whatever the
 //! device does.
 
-use pollux_mempool::{Burst, Mempool, PoolCache};
+use pollux_mempool::{Burst, ChecksumRequest, Mempool, PoolCache};
 
 use super::fake::{FakeDevice, Model, World};
 use super::{Device as _, Ids};
@@ -294,6 +294,7 @@ pub fn run<M: Model>(trial: &Trial<'_, M>, choices: Choices, steps: usize) -> Ou
                     tx_queues: queues(offered.max_tx_queues),
                     ring: 32,
                     pool: trial.pool.clone(),
+                    checksum_offload: offered.checksum_offload && queues(2) > 1,
                 })
             }),
         };
@@ -413,7 +414,10 @@ fn fill(burst: &mut Burst<32>, cache: &mut PoolCache, below: impl Fn(usize) -> u
             _ => below(10_000),
         };
         // None while all buffers are posted.
-        if let Some(frame) = cache.alloc_from(&vec![0x5a; len]) {
+        if let Some(mut frame) = cache.alloc_from(&vec![0x5a; len]) {
+            if below(4) == 0 {
+                frame.set_checksum_request(ChecksumRequest::new(below(100), below(200)));
+            }
             drop(burst.push(frame));
         }
     }

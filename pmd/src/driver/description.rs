@@ -104,6 +104,7 @@ features! {
     Statistics "statistics of the device or the kernel",
     KernelStamps "receive stamps of the kernel",
     HardwareStamps "receive stamps of the NIC",
+    ChecksumOffload "checksums finished by the device that sends",
     ZeroCopyRx "receive without a copy",
     ZeroCopyTx "send without a copy",
     KernelBacked "enters the kernel to receive or to send",

@@ -21,11 +21,21 @@ pub const MULTICAST: SpecOption = SpecOption {
     text: "multicast addresses to receive beside those that the kernel listens to",
 };
 
+/// Option `unicast`.
+pub const UNICAST: SpecOption = SpecOption {
+    key: "unicast",
+    values: "MAC+MAC...",
+    default: "none",
+    text: "addresses of stations to receive for, beside the port's own",
+};
+
 /// Frames that a port receives beside those for its own address and for all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Those for other stations too.
     pub promiscuous: bool,
+    /// Those for these stations.
+    pub unicast: Vec<MacAddr>,
     /// Those for groups of stations.
     pub multicast: Multicast,
 }
@@ -46,34 +56,48 @@ impl Default for Multicast {
 }
 
 impl Filter {
-    /// Reads [`PROMISC`] and [`MULTICAST`].
+    /// Reads [`PROMISC`], [`UNICAST`] and [`MULTICAST`].
     ///
     /// # Errors
-    /// A value that is neither `all` nor a list of group addresses.
+    /// A value that is no list of addresses of the option's kind, nor `all` where that can be.
     pub fn from_spec(spec: &PortSpec) -> Result<Self, SpecError> {
-        let promiscuous = spec.switch(PROMISC.key, false)?;
+        let expected = "addresses of stations with a + between, as in \
+                        02:00:00:00:00:01+02:00:00:00:00:02";
+        let unicast = spec.option(UNICAST.key).map_or(Ok(Vec::new()), |list| {
+            let bad = |text: &str| spec.bad_value(UNICAST.key, text, expected);
+            addresses(list, MacAddr::is_unicast, bad)
+        });
         let multicast = match spec.option(MULTICAST.key) {
             None => Multicast::default(),
             Some("all") => Multicast::All,
             Some(list) => {
-                let group = |text: &str| {
-                    let mac: Option<MacAddr> = text.parse().ok();
-                    // The first bit on the wire tells a group (IEEE 802-2014 section 8.2.2).
-                    mac.filter(|mac| mac.0[0] & 1 == 1 && *mac != MacAddr::BROADCAST)
-                        .ok_or_else(|| {
-                            let expected = "all, or group addresses with a + between, \
-                                            as in 01:00:5e:00:00:fb+33:33:00:00:00:fb";
-                            spec.bad_value(MULTICAST.key, text, expected)
-                        })
-                };
-                Multicast::Listed(list.split('+').map(group).collect::<Result<_, _>>()?)
+                // The first bit on the wire tells a group (IEEE 802-2014 section 8.2.2).
+                let is_group = |mac: MacAddr| mac.0[0] & 1 == 1 && mac != MacAddr::BROADCAST;
+                let expected = "all, or group addresses with a + between, as in \
+                                01:00:5e:00:00:fb+33:33:00:00:00:fb";
+                let bad = |text: &str| spec.bad_value(MULTICAST.key, text, expected);
+                Multicast::Listed(addresses(list, is_group, bad)?)
             }
         };
         Ok(Self {
-            promiscuous,
+            promiscuous: spec.switch(PROMISC.key, false)?,
+            unicast: unicast?,
             multicast,
         })
     }
+}
+
+/// Addresses with a + between, each of which is such a one.
+fn addresses(
+    list: &str,
+    is_such: impl Fn(MacAddr) -> bool,
+    bad: impl Fn(&str) -> SpecError,
+) -> Result<Vec<MacAddr>, SpecError> {
+    let one = |text: &str| {
+        let mac: Option<MacAddr> = text.parse().ok();
+        mac.filter(|&mac| is_such(mac)).ok_or_else(|| bad(text))
+    };
+    list.split('+').map(one).collect()
 }
 
 #[cfg(test)]
@@ -84,6 +108,17 @@ mod tests {
     fn read(options: &str) -> Result<Filter, String> {
         let spec: PortSpec = format!("tap:x,{options}").parse().unwrap();
         Filter::from_spec(&spec).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn stations_are_listed() {
+        let two = read("unicast=02:00:00:00:00:01+52:54:00:00:00:01").unwrap();
+        let stations = [[2, 0, 0, 0, 0, 1], [0x52, 0x54, 0, 0, 0, 1]];
+        assert_eq!(two.unicast, stations.map(MacAddr));
+        for bad in ["", "all", "01:00:5e:00:00:01", "02:00:00:00:00:01+"] {
+            let error = read(&format!("unicast={bad}")).unwrap_err();
+            assert!(error.contains("addresses of stations"), "{error}");
+        }
     }
 
     #[test]

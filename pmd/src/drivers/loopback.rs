@@ -49,6 +49,7 @@ impl Driver for Loopback {
             max_tx_queues: MAX_QUEUES,
             mac: Some(MacAddr([0x02, 0, 0, 0, 0, 0x01])),
             max_frame: 1 << 20,
+            checksum_offload: false,
             wire_time: false,
             recorded: false,
             kernel_backed: false,

@@ -64,6 +64,7 @@ impl Driver for Null {
             max_tx_queues: MAX_QUEUES,
             mac: None,
             max_frame: 1 << 20,
+            checksum_offload: false,
             wire_time: false,
             recorded: false,
             kernel_backed: false,

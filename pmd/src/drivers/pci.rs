@@ -8,7 +8,7 @@ use super::{e1000e, igb, igbvf};
 use crate::bus::pci::{Address, Sysfs};
 use crate::bus::vfio::{VfioDevice, VfioOptions};
 use crate::bus::{BusError, Device, Ids};
-use crate::driver::filter::{MULTICAST, PROMISC};
+use crate::driver::filter::{MULTICAST, PROMISC, UNICAST};
 use crate::driver::{Description, Driver, Feature, SpecOption, Support, Target};
 use crate::port::PortError;
 use crate::spec::{PortSpec, SpecError};
@@ -40,6 +40,7 @@ pub(crate) const DESCRIPTION: Description = Description {
             text: "longest packet that a frame carries",
         },
         PROMISC,
+        UNICAST,
         SpecOption {
             text: "multicast addresses to receive",
             ..MULTICAST
@@ -79,6 +80,10 @@ pub(crate) const DESCRIPTION: Description = Description {
         ),
         (Feature::Multicast, Support::Yes),
         (Feature::Statistics, Support::Yes),
+        (
+            Feature::ChecksumOffload,
+            Support::Partly("82574L; virtio-net, where it offers that"),
+        ),
         (Feature::ZeroCopyRx, Support::Yes),
         (Feature::ZeroCopyTx, Support::Yes),
         (

@@ -264,6 +264,7 @@ mod tests {
                 max_tx_queues: 0,
                 mac: None,
                 max_frame: 1514,
+                checksum_offload: false,
                 wire_time: false,
                 recorded: false,
                 kernel_backed: false,
@@ -315,6 +316,7 @@ mod tests {
             tx_queues: 0,
             ring: 64,
             pool: Mempool::new(pool).unwrap(),
+            checksum_offload: false,
         };
         let port = registry.open(spec).unwrap();
         port.configure(config).unwrap().start().unwrap()

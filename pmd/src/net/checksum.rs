@@ -82,6 +82,13 @@ impl Checksum {
         }
     }
 
+    /// The sum itself, in host order: what the field holds while the rest is left to a device.
+    #[must_use]
+    #[inline]
+    pub fn partial(self) -> u16 {
+        fold(self.sum).swap_bytes()
+    }
+
     /// True where the sum included a correct checksum field.
     #[must_use]
     #[inline]

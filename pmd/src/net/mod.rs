@@ -1,7 +1,7 @@
 //! Protocol headers: views, checksums, the parser of the hot path, a UDP header template, and
 //! the responder that keeps a polled port reachable.
 //!
-//! Nothing here allocates. All but [`classify`] works on byte slices and plain integers, and knows
+//! Nothing here allocates. All but [`classify`] and [`finish_checksum`] works on byte slices and plain integers, and knows
 //! neither buffers nor ports.
 
 mod arp;
@@ -14,6 +14,7 @@ mod responder;
 mod template;
 #[cfg(test)]
 pub(crate) mod testing;
+mod unfinished;
 
 pub use arp::ArpTable;
 pub use checksum::Checksum;
@@ -21,7 +22,9 @@ pub use classify::classify;
 pub use mac::{MacAddr, MacError};
 pub use parse::{Addresses, ParseOptions, Parsed, Udp, parse};
 pub use responder::Responder;
-pub use template::{MAX_PAYLOAD, UDP_HEADERS, UdpEndpoint, UdpTemplate};
+pub use template::{MAX_PAYLOAD, UDP_HEADERS, UdpChecksum, UdpEndpoint, UdpTemplate};
+pub use unfinished::finish_checksum;
+pub(crate) use unfinished::finish_checksum_at;
 
 use crate::ledger::Cause;
 

@@ -1,7 +1,9 @@
 //! Ethernet, IPv4 and UDP headers made once, completed for each payload.
 
+use std::mem::offset_of;
 use std::net::SocketAddrV4;
 
+use pollux_mempool::ChecksumRequest;
 use zerocopy::network_endian::U16;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -38,9 +40,23 @@ pub struct UdpTemplate {
     headers: Headers,
     /// Sum of the IPv4 header with length and checksum zero.
     ip_sum: Checksum,
+    /// Sum of the pseudo header, its length zero.
+    pseudo_sum: Checksum,
     /// Sum of the pseudo header and both ports, all lengths zero.
     udp_sum: Checksum,
-    checksum: bool,
+    checksum: UdpChecksum,
+}
+
+/// What becomes of the UDP checksum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UdpChecksum {
+    /// It is computed over the payload.
+    Whole,
+    /// It is left to the device that sends the frame, which has to be asked for it
+    /// ([`UdpTemplate::checksum_request`]): the field holds the sum of the pseudo header. The payload is not read.
+    Left,
+    /// There is none: the field is zero, as RFC 768 allows over IPv4. The payload is not read.
+    Absent,
 }
 
 impl UdpTemplate {
@@ -75,20 +91,31 @@ impl UdpTemplate {
         };
         let mut ip_sum = Checksum::new();
         ip_sum.add(headers.ip.as_bytes());
-        let mut udp_sum = Checksum::pseudo_v4(*src.socket.ip(), *dst.socket.ip(), PROTOCOL_UDP, 0);
+        let (from, to) = (*src.socket.ip(), *dst.socket.ip());
+        let pseudo_sum = Checksum::pseudo_v4(from, to, PROTOCOL_UDP, 0);
+        let mut udp_sum = pseudo_sum;
         udp_sum.add(headers.udp.as_bytes());
         Self {
             headers,
             ip_sum,
+            pseudo_sum,
             udp_sum,
-            checksum: true,
+            checksum: UdpChecksum::Whole,
         }
     }
 
-    /// With or without a UDP checksum. Without, the payload is not read and the field is zero,
-    /// as RFC 768 allows over IPv4.
+    /// What the device is asked that is to finish the UDP checksum
+    /// ([`Mbuf::set_checksum_request`](pollux_mempool::Mbuf::set_checksum_request)) of a frame with
+    /// `tags` bytes of VLAN tags; `None` for more than fit.
     #[must_use]
-    pub fn with_checksum(mut self, checksum: bool) -> Self {
+    pub const fn checksum_request(tags: usize) -> Option<ChecksumRequest> {
+        let udp = offset_of!(Headers, udp) + tags;
+        ChecksumRequest::new(udp, udp + offset_of!(UdpHeader, checksum))
+    }
+
+    /// With another UDP checksum than one over the payload.
+    #[must_use]
+    pub fn with_checksum(mut self, checksum: UdpChecksum) -> Self {
         self.checksum = checksum;
         self
     }
@@ -117,12 +144,20 @@ impl UdpTemplate {
 
         let udp_len = (payload_len + 8) as u16;
         headers.udp.len = U16::new(udp_len);
-        if self.checksum {
-            let mut sum = self.udp_sum;
-            sum.add_field(udp_len); // of the pseudo header
-            sum.add_field(udp_len); // of the header
-            sum.add(payload);
-            headers.udp.checksum = U16::new(sum.finish_udp());
+        match self.checksum {
+            UdpChecksum::Whole => {
+                let mut sum = self.udp_sum;
+                sum.add_field(udp_len); // of the pseudo header
+                sum.add_field(udp_len); // of the header
+                sum.add(payload);
+                headers.udp.checksum = U16::new(sum.finish_udp());
+            }
+            UdpChecksum::Left => {
+                let mut sum = self.pseudo_sum;
+                sum.add_field(udp_len);
+                headers.udp.checksum = U16::new(sum.partial());
+            }
+            UdpChecksum::Absent => {}
         }
         Some(UDP_HEADERS + payload_len)
     }
@@ -194,11 +229,12 @@ mod tests {
         fn parse_reads_what_was_written(
             src in any::<([u8; 4], u16)>(), dst in any::<([u8; 4], u16)>(),
             payload in proptest::collection::vec(any::<u8>(), 0..200),
-            checksum: bool, spare in 0usize..20,
+            absent: bool, spare in 0usize..20,
         ) {
             let end = |mac, (ip, port): ([u8; 4], u16)| UdpEndpoint {
                 mac: MacAddr(mac), socket: SocketAddrV4::new(ip.into(), port),
             };
+            let checksum = if absent { UdpChecksum::Absent } else { UdpChecksum::Whole };
             let template = UdpTemplate::new(end(SRC_MAC, src), end(DST_MAC, dst)).with_checksum(checksum);
             let mut buf = vec![0; UDP_HEADERS];
             buf.extend(&payload);
@@ -209,7 +245,7 @@ mod tests {
             prop_assert_eq!((udp.addresses.src(), udp.src_port), (src.0.into(), src.1));
             prop_assert_eq!((udp.addresses.dst(), udp.dst_port), (dst.0.into(), dst.1));
             prop_assert_eq!(udp.payload(&buf), &payload[..]);
-            prop_assert_eq!(udp.checksum != 0, checksum);
+            prop_assert_eq!(udp.checksum == 0, absent);
             prop_assert!(buf[len..].iter().all(|&byte| byte == 0xbb));
         }
     }

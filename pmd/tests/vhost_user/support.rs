@@ -90,6 +90,7 @@ impl Port {
             tx_queues: queues,
             ring: 128,
             pool: pool.clone(),
+            checksum_offload: false,
         };
         let port = Registry::builtin().open(spec).unwrap();
         let started = port.configure(config).unwrap().start().unwrap();

@@ -9,9 +9,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use pollux_interop::exchange::{Exchange, Job};
 use pollux_interop::frames::{Frames, Kind, Returned};
-use pollux_pmd::Ledger;
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::net::MacAddr;
+use pollux_pmd::{Ledger, Registry};
 
 use super::Test;
 use crate::bench::Bench;
@@ -36,7 +36,28 @@ pub(crate) const KERNEL: &[Test] = &[
         shows: "datagrams to a socket of the kernel come back",
         run: |bench| reply(bench, Kind::Udp),
     },
+    Test {
+        name: "kernel-udp-offload",
+        shows: "datagrams whose checksums are left to the device come back from the kernel",
+        run: offload,
+    },
 ];
+
+/// Datagrams with checksums that the port's device finishes, and the kernel verifies. What the
+/// kernel sends may come unfinished.
+fn offload(bench: &Bench) -> Result<()> {
+    let spec = bench.machine.owner.spec(&bench.a)?;
+    let offered = Registry::builtin().open(&spec)?.capabilities();
+    if !offered.checksum_offload {
+        println!("skipped: the driver leaves no checksums to the device");
+        return Ok(());
+    }
+    let setup = Setup {
+        checksum_offload: true,
+        ..Setup::default()
+    };
+    exchange(bench, Kind::Udp, setup)
+}
 
 /// Gives `b` to the kernel, with an address. Its interface and its station.
 fn give_to_kernel(bench: &Bench) -> Result<(String, MacAddr)> {
@@ -71,14 +92,18 @@ fn ping(bench: &Bench) -> Result<()> {
     check_books(&pool, &ledger)
 }
 
-/// Frames to the kernel, which answers each.
 fn reply(bench: &Bench, kind: Kind) -> Result<()> {
+    exchange(bench, kind, Setup::default())
+}
+
+/// Frames to the kernel, which answers each.
+fn exchange(bench: &Bench, kind: Kind, setup: Setup<'_>) -> Result<()> {
     const COUNT: u64 = 2000;
     /// No larger ones: the kernel would answer a ping of more than a page from a chain.
     const SIZES: [usize; 4] = [64, 333, 1514, 9018];
     let (interface, station) = give_to_kernel(bench)?;
     let (pool, mut ledger) = (pool(2048)?, Ledger::new());
-    let mut a = End::open(bench.machine.owner, &bench.a, &pool, Setup::default())?;
+    let mut a = End::open(bench.machine.owner, &bench.a, &pool, setup)?;
     run(&[
         "arp",
         "-i",
@@ -102,6 +127,9 @@ fn reply(bench: &Bench, kind: Kind) -> Result<()> {
     let outcome = thread::scope(|scope| {
         scope.spawn(|| echo(&socket, &stop, &echoed));
         let mut frames = Frames::new(ends, kind, 1, &SIZES, Returned::Reply)?;
+        if setup.checksum_offload {
+            frames = frames.leaving_checksums();
+        }
         let exchange = Exchange::new(&pool, &mut a.rx, &mut a.tx, &mut ledger)?;
         let outcome = exchange.run(&job, &mut frames, &StopFlag::new());
         stop.stop();

@@ -302,6 +302,7 @@ impl Args {
                 tx_queues,
                 ring: self.ring,
                 pool: pool.clone(),
+                checksum_offload: false,
             })
         });
         let configured: Vec<_> = configured.collect::<Result<_, _>>()?;

@@ -198,6 +198,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
         tx_queues: 0,
         ring: RING,
         pool: pool.clone(),
+        checksum_offload: false,
     })?;
     let files = Files::create(&args.output, rotation, args.about())?;
     let started = port.start()?;

@@ -213,6 +213,7 @@ fn configure(
             tx_queues: queues * u16::from(sends),
             ring,
             pool: pool.clone(),
+            checksum_offload: false,
         })
     });
     configured.collect()

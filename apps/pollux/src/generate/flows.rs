@@ -4,9 +4,9 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use anyhow::{Context, anyhow};
 use pollux_pmd::Capabilities;
-use pollux_pmd::mempool::Mbuf;
+use pollux_pmd::mempool::{ChecksumRequest, Mbuf};
 use pollux_pmd::net::headers::{ETHERTYPE_VLAN, VlanTag};
-use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpEndpoint, UdpTemplate};
+use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpChecksum, UdpEndpoint, UdpTemplate};
 
 use crate::payload::{Content, Header};
 
@@ -66,7 +66,7 @@ pub(super) struct Addresses<'a> {
     pub(super) src: UdpEndpoint,
     pub(super) dst: UdpEndpoint,
     pub(super) vary: &'a [Vary],
-    pub(super) checksum: bool,
+    pub(super) checksum: UdpChecksum,
 }
 
 impl Addresses<'_> {
@@ -102,6 +102,8 @@ pub(crate) struct Flows {
     mine: Box<[Flow]>,
     next: usize,
     tag: Option<[u8; TAG]>,
+    /// What is left to the device.
+    request: Option<ChecksumRequest>,
 }
 
 impl Flows {
@@ -116,7 +118,7 @@ impl Flows {
             src,
             dst,
             vary: &[Vary::SrcPort],
-            checksum: true,
+            checksum: UdpChecksum::Whole,
         };
         Self::new(&addresses, n, place, None)
     }
@@ -156,6 +158,12 @@ impl Flows {
         Ok(Self {
             mine,
             next: 0,
+            request: match addresses.checksum {
+                UdpChecksum::Left => {
+                    UdpTemplate::checksum_request(if vlan.is_some() { TAG } else { 0 })
+                }
+                UdpChecksum::Whole | UdpChecksum::Absent => None,
+            },
             // The tag control is the VLAN identifier: no priority (IEEE 802.1Q section 9.6).
             tag: vlan.map(|id| {
                 let ([a, b], [c, d]) = (ETHERTYPE_VLAN.to_be_bytes(), id.to_be_bytes());
@@ -193,6 +201,58 @@ impl Flows {
             frame.copy_within(TAG..TAG + 2 * size_of::<MacAddr>(), 0);
             frame[2 * size_of::<MacAddr>()..][..TAG].copy_from_slice(&tag);
         }
+        mbuf.set_checksum_request(self.request);
         Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::payload::Pattern;
+    use pollux_pmd::mempool::time::Tsc;
+    use pollux_pmd::mempool::{Mempool, PoolConfig};
+    use pollux_pmd::net::finish_checksum;
+
+    /// The first frame of a flow.
+    fn first(checksum: UdpChecksum, vlan: Option<u16>) -> (Mempool, Mbuf) {
+        let pool = Mempool::new(PoolConfig {
+            buffers: 64,
+            ..PoolConfig::default()
+        });
+        let pool = pool.unwrap();
+        let end = |n| UdpEndpoint {
+            mac: MacAddr([2, 0, 0, 0, 0, n]),
+            socket: SocketAddrV4::new([10, 0, 0, n].into(), 9000),
+        };
+        let addresses = Addresses {
+            src: end(1),
+            dst: end(2),
+            vary: &[],
+            checksum,
+        };
+        let mut flows = Flows::new(&addresses, 1, (0, 1), vlan).unwrap();
+        let mut mbuf = pool.cache(16).unwrap().alloc().unwrap();
+        let content = Content::new(Pattern::Random, 1, 500);
+        let header = |flow, sequence| Header {
+            flow,
+            sequence,
+            sent: Tsc(0),
+        };
+        flows.make(&mut mbuf, 500, &content, header).unwrap();
+        (pool, mbuf)
+    }
+
+    #[test]
+    fn a_checksum_that_is_left_is_finished_to_what_it_would_have_been() {
+        for vlan in [None, Some(7)] {
+            let (_whole_pool, whole) = first(UdpChecksum::Whole, vlan);
+            let (_left_pool, mut left) = first(UdpChecksum::Left, vlan);
+            assert_eq!(whole.checksum_request(), None);
+            assert_ne!(whole.data(), left.data());
+            assert!(left.checksum_request().is_some() && finish_checksum(&mut left));
+            assert_eq!(whole.data(), left.data());
+        }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use pollux_pmd::mempool::{Mempool, PoolConfig};
-use pollux_pmd::net::UDP_HEADERS;
+use pollux_pmd::net::{UDP_HEADERS, UdpChecksum};
 use pollux_pmd::{Capabilities, Ledger, PortConfig, Registry, TscClock};
 use pollux_program::Failure;
 use pollux_program::ports;
@@ -101,6 +101,10 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Flows")]
     no_checksum: bool,
 
+    /// Leave the UDP checksum to the device that sends
+    #[arg(long, conflicts_with = "no_checksum", help_heading = "Flows")]
+    offload_checksum: bool,
+
     #[command(flatten)]
     run: Options,
 }
@@ -163,6 +167,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
         tx_queues: loops as u16,
         ring: args.ring,
         pool: pool.clone(),
+        checksum_offload: args.offload_checksum,
     })?;
     // Nothing is received, so the books stay empty.
     let mut ledger = Ledger::new();
@@ -253,7 +258,11 @@ impl Args {
             src,
             dst,
             vary: &self.vary,
-            checksum: !self.no_checksum,
+            checksum: match (self.no_checksum, self.offload_checksum) {
+                (true, _) => UdpChecksum::Absent,
+                (false, true) => UdpChecksum::Left,
+                (false, false) => UdpChecksum::Whole,
+            },
         };
         Flows::new(&addresses, self.flows, place, self.vlan).context("--flows")
     }

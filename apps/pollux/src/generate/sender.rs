@@ -147,7 +147,7 @@ mod tests {
     use crate::generate::flows::{Addresses, Vary};
     use crate::payload::Pattern;
     use pollux_pmd::mempool::{Mempool, PoolConfig};
-    use pollux_pmd::net::{MacAddr, UdpEndpoint};
+    use pollux_pmd::net::{MacAddr, UdpChecksum, UdpEndpoint};
     use pollux_pmd::{PortConfig, Registry};
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
             src: end(1),
             dst: end(2),
             vary: &[Vary::DstPort],
-            checksum: true,
+            checksum: UdpChecksum::Whole,
         };
         let mut sender = Sender {
             tx: port.unwrap().start().unwrap().tx.remove(0),

@@ -163,6 +163,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
             tx_queues,
             ring: args.ring,
             pool: pool.clone(),
+            checksum_offload: false,
         })
     });
     let configured: Vec<_> = configured.collect::<Result<_, _>>()?;

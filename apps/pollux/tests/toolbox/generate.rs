@@ -206,6 +206,12 @@ fn a_datagram_without_checksum_says_so() {
 }
 
 #[test]
+fn a_checksum_is_left_to_no_device_that_does_not_finish_it() {
+    let error = refused("generate", &["null", "--offload-checksum"], 2);
+    assert!(error.contains("finish them before"), "{error}");
+}
+
+#[test]
 fn a_rate_is_not_exceeded() {
     let since = Instant::now();
     let options = ["null", "--count", "2000", "--rate", "10k"];

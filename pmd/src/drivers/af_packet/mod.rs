@@ -308,6 +308,7 @@ impl Driver for AfPacket {
             max_tx_queues: MAX_QUEUES,
             mac: Some(self.interface.mac),
             max_frame: self.interface.mtu + 14,
+            checksum_offload: false,
             wire_time: true,
             recorded: false,
             kernel_backed: true,

@@ -214,6 +214,7 @@ impl Driver for AfXdp {
             max_tx_queues: self.queues.1,
             mac: Some(self.interface.mac),
             max_frame: self.interface.mtu + 14,
+            checksum_offload: false,
             wire_time: false,
             recorded: false,
             kernel_backed: true,

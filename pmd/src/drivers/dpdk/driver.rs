@@ -62,6 +62,7 @@ fn capabilities(device: &Device, options: &Options) -> Capabilities {
         max_tx_queues: info.max_tx_queues,
         mac: device.mac(),
         max_frame: usize::from(options.mtu.unwrap_or(device.mtu())) + ETHERNET,
+        checksum_offload: false,
         wire_time: options.hardware_stamps,
         recorded: false,
         kernel_backed: KERNEL_BACKED.contains(&device.driver()),

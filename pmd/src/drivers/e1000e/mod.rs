@@ -38,7 +38,9 @@ use self::counters::{Counters, Losses};
 use self::nic::Nic;
 use self::queues::{RxQueue, TxQueue};
 use self::registers::REGISTERS;
-use super::intel::descriptors::{Extended, Format, Legacy, LegacyTx, MAX_RING, MIN_RING};
+use super::intel::descriptors::{
+    Extended, Format, Legacy, LegacyTx, MAX_RING, MIN_RING, OffloadTx,
+};
 use super::intel::link::Watched;
 use super::intel::memory::Memory;
 use super::intel::rx::{Rx, RxParts};
@@ -53,7 +55,7 @@ use crate::port::{PortConfig, PortError};
 use crate::spec::PortSpec;
 
 /// The options that its specs have.
-pub(super) const OPTIONS: &[&str] = &["mtu", "promisc", "multicast", "descriptors"];
+pub(super) const OPTIONS: &[&str] = &["mtu", "promisc", "unicast", "multicast", "descriptors"];
 
 /// Most queues each way (section 7.1.8).
 const QUEUES: u16 = 2;
@@ -76,6 +78,14 @@ pub(super) fn open<D: Device>(
 ) -> Result<Box<dyn Driver>, PortError> {
     let mtu = spec.number("mtu", 68..=MAX_MTU)?.unwrap_or(1500);
     let filter = Filter::from_spec(spec)?;
+    let stations = filter.unicast.len();
+    if stations > setup::MOST_STATIONS {
+        return Err(PortError::Unsupported {
+            port: spec.to_string(),
+            asked: format!("{stations} addresses beside its own"),
+            offered: format!("{}, or promisc=on", setup::MOST_STATIONS),
+        });
+    }
     let words = [("extended", false), ("legacy", true)];
     let legacy = spec.choice("descriptors", words)?;
     let port = spec.to_string();
@@ -194,7 +204,11 @@ impl<D: Device> E1000e<D> {
                 longest: self.longest(),
             };
             setup::set_tx_ring(bus, queue, &parts.ring);
-            tx.push(Box::new(Tx::<_, _, LegacyTx>::new(parts)));
+            tx.push(if config.checksum_offload {
+                Box::new(Tx::<_, _, OffloadTx>::new(parts))
+            } else {
+                Box::new(Tx::<_, _, LegacyTx>::new(parts))
+            });
         }
         nic.set_link_up().map_err(&error)?;
         nic.device.set_bus_master(true).map_err(&error)?;
@@ -235,6 +249,7 @@ impl<D: Device> Driver for E1000e<D> {
             max_tx_queues: QUEUES,
             mac: Some(self.mac),
             max_frame: self.mtu + ETHERNET,
+            checksum_offload: true,
             wire_time: false,
             recorded: false,
             kernel_backed: false,

@@ -26,6 +26,10 @@ const L4E: u32 = 1 << 29;
 const IPE: u32 = 1 << 30;
 const TX_EOP: u32 = 1 << 24;
 const TX_RS: u32 = 1 << 27;
+const TX_DEXT: u32 = 1 << 29;
+const TX_DTYP_DATA: u32 = 1 << 20;
+/// In the upper half: POPTS.TXSM.
+const TX_TXSM: u32 = 1 << 9;
 
 /// The device.
 pub(super) struct Card {
@@ -43,6 +47,10 @@ pub(super) struct Card {
     pieces: [Vec<u8>; 2],
     /// A piece of it could not be had.
     unmapped: [bool; 2],
+    /// Where the sum of a frame begins and where it belongs, as the last context of either queue
+    /// has said; and that of the frame that is being sent.
+    context: [u8; 2],
+    sum: [Option<[u8; 2]>; 2],
     waiting: VecDeque<Vec<u8>>,
     /// Frames that have been put into memory, and those that were dropped for want of room.
     pub(super) received: u64,
@@ -62,6 +70,8 @@ impl Card {
             sent: Default::default(),
             pieces: Default::default(),
             unmapped: [false; 2],
+            context: [0; 2],
+            sum: [None; 2],
             waiting: VecDeque::new(),
             received: 0,
             missed: 0,
@@ -83,6 +93,7 @@ impl Card {
         self.set(TARC.of(0), TARC_ENABLE | 3);
         self.set(TARC.of(1), TARC_ENABLE | 3);
         self.pieces = Default::default();
+        self.sum = [None; 2];
         self.waiting.clear();
     }
 
@@ -303,24 +314,41 @@ impl Card {
             world.read(at, &mut descriptor);
             let words = descriptor.as_chunks::<8>().0;
             let [address, rest] = [0, 1].map(|i: usize| u64::from_le_bytes(words[i]));
-            let mut piece = vec![0; usize::from(rest as u16)];
-            let end = address.wrapping_add(piece.len() as u64).wrapping_sub(1);
-            // QEMU maps each piece in one go, and loses the frame where it cannot.
-            self.unmapped[queue] |= address >> 12 != end >> 12;
-            if world.read(address, &mut piece) && self.pieces[queue].len() < 16_384 {
-                self.pieces[queue].extend(piece);
-            }
-            if rest as u32 & TX_EOP != 0 {
-                let frame = std::mem::take(&mut self.pieces[queue]);
-                if !std::mem::take(&mut self.unmapped[queue]) {
-                    self.put_on_wire(world, queue, frame);
-                }
+            if rest as u32 & (TX_DEXT | TX_DTYP_DATA) == TX_DEXT {
+                let [_, _, _, _, start, field, ..] = address.to_le_bytes();
+                self.context = [start, field];
+            } else {
+                self.take_piece(world, queue, address, rest);
             }
             if rest as u32 & TX_RS != 0 {
                 let done = (rest >> 32) as u32 | DD;
                 world.write(at.wrapping_add(12), &done.to_le_bytes());
             }
             self.set(TDH.of(queue), if head + 1 >= size { 0 } else { head + 1 });
+        }
+    }
+
+    /// A piece of a frame that is sent.
+    fn take_piece(&mut self, world: &mut World, queue: usize, address: u64, rest: u64) {
+        let is_extended = rest as u32 & TX_DEXT != 0;
+        if is_extended && self.pieces[queue].is_empty() && (rest >> 32) as u32 & TX_TXSM != 0 {
+            self.sum[queue] = Some(self.context);
+        }
+        let mut piece = vec![0; usize::from(rest as u16)];
+        let end = address.wrapping_add(piece.len() as u64).wrapping_sub(1);
+        // QEMU maps each piece in one go, and loses the frame where it cannot.
+        self.unmapped[queue] |= address >> 12 != end >> 12;
+        if world.read(address, &mut piece) && self.pieces[queue].len() < 16_384 {
+            self.pieces[queue].extend(piece);
+        }
+        if rest as u32 & TX_EOP != 0 {
+            let mut frame = std::mem::take(&mut self.pieces[queue]);
+            if let Some(places) = self.sum[queue].take() {
+                insert_sum(&mut frame, places);
+            }
+            if !std::mem::take(&mut self.unmapped[queue]) {
+                self.put_on_wire(world, queue, frame);
+            }
         }
     }
 
@@ -426,6 +454,16 @@ impl Model for Card {
 
     fn reset(&mut self, _: &mut World) {
         self.clear();
+    }
+}
+
+/// Sums a frame from the first place to its end, into the second.
+fn insert_sum(frame: &mut [u8], [start, field]: [u8; 2]) {
+    let mut sum = Checksum::new();
+    sum.add(frame.get(start.into()..).unwrap_or_default());
+    let sum = sum.finish().to_be_bytes();
+    if let Some(place) = frame.get_mut(field.into()..) {
+        place.iter_mut().zip(sum).for_each(|(to, byte)| *to = byte);
     }
 }
 

@@ -29,6 +29,9 @@ pub(super) fn buffer_size(room: usize) -> Option<(usize, u32)> {
     }
 }
 
+/// Addresses that are matched exactly, beside the device's own.
+pub(super) const MOST_STATIONS: usize = RAL.count - 1;
+
 /// Which frames are received (section 7.1.1): those for the station itself and for all, and what
 /// the filter says.
 pub(super) fn set_filter(bus: &impl Bus, mac: MacAddr, filter: &Filter) -> u32 {
@@ -36,11 +39,13 @@ pub(super) fn set_filter(bus: &impl Bus, mac: MacAddr, filter: &Filter) -> u32 {
         Multicast::Listed(list) => list,
         Multicast::All => &[],
     };
-    // Fifteen groups are matched exactly, as stations are; of more, the hash lets some pass that
-    // nobody asked for.
-    let (exact, hashed) = listed.split_at(listed.len().min(RAL.count - 1));
+    // Groups are matched exactly, as stations are, while there is room; of others, the hash lets
+    // some pass that nobody asked for.
+    let room = MOST_STATIONS.saturating_sub(filter.unicast.len());
+    let (exact, hashed) = listed.split_at(listed.len().min(room));
     let none = std::iter::repeat(None);
-    let stations = std::iter::once(&mac).chain(exact).map(Some);
+    let own = std::iter::once(&mac).chain(&filter.unicast);
+    let stations = own.chain(exact).map(Some);
     for (index, station) in (0..RAL.count).zip(stations.chain(none)) {
         let [a, b, c, d, e, f] = station.unwrap_or(&MacAddr::ZERO).0;
         let valid = if station.is_some() { RAH_AV } else { 0 };

@@ -98,6 +98,7 @@ impl Running {
             tx_queues: queues,
             ring: 64,
             pool: pool.clone(),
+            checksum_offload: false,
         };
         Self::start(port.configure(config).unwrap(), pool)
     }

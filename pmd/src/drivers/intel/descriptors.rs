@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use pollux_mempool::MemoryRegion;
+use pollux_mempool::{ChecksumRequest, Mbuf, MemoryRegion};
 
 use crate::bus::DmaMapping;
 
@@ -201,6 +201,22 @@ impl Format for Extended {
 
 /// The format of transmit descriptors.
 pub(crate) trait TxFormat: Send + 'static {
+    /// The checksum that a frame leaves to the device; none in a format that knows no such thing,
+    /// so that its queues do not look.
+    #[inline(always)]
+    fn request(_: &Mbuf) -> Option<ChecksumRequest> {
+        None
+    }
+
+    /// What goes in front of a frame that leaves a checksum to the device.
+    #[inline(always)]
+    fn context(_: ChecksumRequest) -> [u64; 2] {
+        [0; 2]
+    }
+
+    /// In the second word of each piece of such a frame.
+    const SUMMED: u64 = 0;
+
     /// The second word of a piece of `len` bytes, of a frame of `total`.
     fn piece(len: usize, total: usize, is_last: bool) -> u64;
 }
@@ -234,6 +250,38 @@ impl TxFormat for LegacyTx {
     #[inline(always)]
     fn piece(len: usize, _total: usize, is_last: bool) -> u64 {
         piece(len, is_last)
+    }
+}
+
+/// TCP/IP context and data descriptors of the 82574 (sections 7.2.6 and 7.2.10 of its datasheet),
+/// for a ring in which frames may leave their checksums to the device.
+pub(crate) struct OffloadTx;
+
+impl OffloadTx {
+    /// An extended descriptor, and one of data; without the second it is a context.
+    const DEXT: u64 = 1 << 29;
+    const DTYP_DATA: u64 = 1 << 20;
+}
+
+impl TxFormat for OffloadTx {
+    #[inline(always)]
+    fn request(mbuf: &Mbuf) -> Option<ChecksumRequest> {
+        mbuf.checksum_request()
+    }
+
+    /// TUCSS, TUCSO, and a TUCSE of zero: to the end of the frame.
+    #[inline(always)]
+    fn context(request: ChecksumRequest) -> [u64; 2] {
+        let (start, field) = (request.start() as u64, request.field() as u64);
+        [start << 32 | field << 40, Self::DEXT]
+    }
+
+    /// POPTS.TXSM.
+    const SUMMED: u64 = 1 << 41;
+
+    #[inline(always)]
+    fn piece(len: usize, _total: usize, is_last: bool) -> u64 {
+        piece(len, is_last) | Self::DTYP_DATA | Self::DEXT
     }
 }
 

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use pollux_mempool::time::Ns;
-use pollux_mempool::{Burst, BurstMut, Mbuf, Mempool, PoolCache};
+use pollux_mempool::{Burst, BurstMut, ChecksumRequest, Mbuf, Mempool, PoolCache};
 
 use super::descriptors::{REPORT, Ring, TxFormat, is_sent};
 use crate::clock::Clock;
@@ -105,13 +105,16 @@ impl<Q: TxControl, C: Clock, F: TxFormat> Tx<Q, C, F> {
     fn post(&mut self, mbuf: Mbuf, batch: &mut Batch, cache: &mut PoolCache, sent: &mut Sent) {
         let len = mbuf.len();
         let longest = self.parts.longest;
+        let request = F::request(&mbuf);
         if self.pieces(&mbuf) == 1
             && mbuf.segment_count() == 1
             && (SHORTEST..=longest).contains(&len)
+            && request.is_none_or(|request| request.fits(len))
             && let Some(data) = NonNull::new(mbuf.data_ptr().cast_mut())
             && let Some(address) = self.parts.addresses.of(data, len)
         {
-            self.put([address, F::piece(len, len, true)]);
+            let summed = self.put_context(request);
+            self.put([address, F::piece(len, len, true) | summed]);
             self.keep(mbuf, len, batch);
             return;
         }
@@ -130,6 +133,16 @@ impl<Q: TxControl, C: Clock, F: TxFormat> Tx<Q, C, F> {
             self.parts.ring.write(self.next.wrapping_sub(1), held);
         }
         self.next = self.next.wrapping_add(1);
+    }
+
+    /// Has the device finish the checksum of the frame that follows, if it is asked to; what the
+    /// pieces of the frame have to say then. A context for each such frame: the device remembers
+    /// one alone, whichever queue it came from (section 7.2.6 of the 82574's datasheet).
+    #[inline(always)]
+    fn put_context(&mut self, request: Option<ChecksumRequest>) -> u64 {
+        let Some(request) = request else { return 0 };
+        self.put(F::context(request));
+        F::SUMMED
     }
 
     /// Keeps a frame until its last piece, which was put just now, has been sent.
@@ -155,7 +168,9 @@ impl<Q: TxControl, C: Clock, F: TxFormat> Tx<Q, C, F> {
         cache: &mut PoolCache,
     ) -> Result<(), Option<Mbuf>> {
         let mut total = mbuf.total_len();
-        if total == 0 || total > self.parts.longest {
+        let request = F::request(&mbuf);
+        let is_sound = request.is_none_or(|request| request.fits(total));
+        if total == 0 || total > self.parts.longest || !is_sound {
             return Err(Some(mbuf));
         }
         if total < SHORTEST {
@@ -169,9 +184,10 @@ impl<Q: TxControl, C: Clock, F: TxFormat> Tx<Q, C, F> {
             mbuf = self.copied(mbuf, cache).ok_or(None)?;
         }
         let pieces = self.pieces(&mbuf);
-        if !self.reaches(&mbuf) || pieces > self.free() {
+        if !self.reaches(&mbuf) || pieces + usize::from(request.is_some()) > self.free() {
             return Err(Some(mbuf));
         }
+        let summed = self.put_context(request);
         let mut left = pieces;
         for mut segment in mbuf.segments() {
             while !segment.is_empty() {
@@ -179,7 +195,7 @@ impl<Q: TxControl, C: Clock, F: TxFormat> Tx<Q, C, F> {
                 let (piece, rest) = segment.split_at(rest_of_page.min(segment.len()));
                 left -= 1;
                 if let Some(address) = self.address(piece) {
-                    self.put([address, F::piece(piece.len(), total, left == 0)]);
+                    self.put([address, F::piece(piece.len(), total, left == 0) | summed]);
                 }
                 segment = rest;
             }
@@ -224,7 +240,7 @@ impl<Q: TxControl, C: Clock, F: TxFormat> Tx<Q, C, F> {
     /// Descriptors that there must be for a frame: one of more pieces is copied into fewer.
     #[inline(always)]
     fn needed(&self, mbuf: &Mbuf) -> usize {
-        self.pieces(mbuf).min(MAX_PIECES)
+        self.pieces(mbuf).min(MAX_PIECES) + usize::from(F::request(mbuf).is_some())
     }
 
     fn address(&self, segment: &[u8]) -> Option<u64> {

@@ -225,6 +225,7 @@ impl Driver for Pcap {
             max_tx_queues: u16::from(self.tx.is_some()),
             mac: None,
             max_frame: pcapng::MAX_FRAME,
+            checksum_offload: false,
             wire_time: self.rx.is_some(),
             recorded: self.rx.is_some(),
             kernel_backed: true,

@@ -289,6 +289,7 @@ impl Driver for Tap {
             max_tx_queues: MAX_QUEUES,
             mac: Some(self.mac),
             max_frame: self.interface.mtu + ETHERNET,
+            checksum_offload: false,
             wire_time: false,
             recorded: false,
             kernel_backed: true,

@@ -88,6 +88,7 @@ fn everything() -> Features {
         | Features::PACKED
         | Features::IN_ORDER
         | Features::MERGEABLE
+        | Features::INDIRECT
         | Features::MTU
 }
 

@@ -122,9 +122,10 @@ impl VhostUser {
         ]
         .into_iter()
         .filter(|(on, _)| *on)
-        .fold(Features::VERSION_1 | Features::MTU, |all, (_, one)| {
-            all | one
-        })
+        .fold(
+            Features::VERSION_1 | Features::MTU | Features::INDIRECT,
+            |all, (_, one)| all | one,
+        )
     }
 
     fn ring_size(&self, config: &PortConfig) -> usize {
@@ -185,6 +186,7 @@ impl Driver for VhostUser {
             max_tx_queues: self.options.queues,
             mac: Some(self.options.mac()),
             max_frame: usize::from(self.options.mtu) + 14,
+            checksum_offload: false,
             wire_time: false,
             recorded: false,
             kernel_backed: false,

@@ -1,8 +1,8 @@
 //! Feature bits: virtio 1.2 section 5.1.3 (network device) and chapter 6 (reserved bits).
 //!
 //! What the rings here do without: `EVENT_IDX` (29), as a side that polls wants no notification at
-//! all, which the flags say; `INDIRECT_DESC` (28), as a frame in several buffers costs less as a
-//! chain than as a table of its own; and offloads, so that the header in front of a frame is zero.
+//! all, which the flags say; and offloads but for checksums, which are agreed on where a port is
+//! configured for them, so that elsewhere the header in front of a frame is zero.
 
 use std::ops::{BitAnd, BitOr};
 
@@ -11,6 +11,11 @@ use std::ops::{BitAnd, BitOr};
 pub(crate) struct Features(pub(crate) u64);
 
 impl Features {
+    /// `VIRTIO_NET_F_CSUM`: the device finishes checksums that the driver leaves to it.
+    pub(crate) const CHECKSUM: Self = Self(1 << 0);
+    /// `VIRTIO_NET_F_GUEST_CSUM`: the driver takes frames whose checksums are not finished, or have
+    /// been verified.
+    pub(crate) const GUEST_CHECKSUM: Self = Self(1 << 1);
     /// `VIRTIO_NET_F_MTU`: the device tells the largest MTU.
     pub(crate) const MTU: Self = Self(1 << 3);
     /// `VIRTIO_NET_F_MAC`: the device tells its address.
@@ -25,6 +30,9 @@ impl Features {
     pub(crate) const CONTROL_RX: Self = Self(1 << 18);
     /// `VIRTIO_NET_F_MQ`: several pairs of queues.
     pub(crate) const SEVERAL_QUEUES: Self = Self(1 << 22);
+    /// `VIRTIO_F_INDIRECT_DESC`: the pieces of a buffer may be listed in a table of their own, which
+    /// takes one descriptor of the ring.
+    pub(crate) const INDIRECT: Self = Self(1 << 28);
     /// `VHOST_USER_F_PROTOCOL_FEATURES`: no feature of the device, but of the vhost-user protocol.
     pub(crate) const VHOST_USER_PROTOCOL: Self = Self(1 << 30);
     /// `VIRTIO_F_VERSION_1`: not a device from before the standard. We speak with no others.
@@ -64,6 +72,7 @@ impl BitAnd for Features {
 
 /// What was negotiated about the rings of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // bits of a word
 pub(crate) struct RingFeatures {
     /// Packed rings instead of split ones.
     pub(crate) packed: bool,
@@ -71,6 +80,12 @@ pub(crate) struct RingFeatures {
     pub(crate) in_order: bool,
     /// A received frame may fill several buffers.
     pub(crate) mergeable: bool,
+    /// A buffer's pieces may be listed in a table.
+    pub(crate) indirect: bool,
+    /// The device finishes checksums of the driver's frames.
+    pub(crate) checksum: bool,
+    /// The driver finishes those of the device's.
+    pub(crate) guest_checksum: bool,
 }
 
 impl RingFeatures {
@@ -81,6 +96,9 @@ impl RingFeatures {
             packed: negotiated.contains(Features::PACKED),
             in_order: negotiated.contains(Features::IN_ORDER),
             mergeable: negotiated.contains(Features::MERGEABLE),
+            indirect: negotiated.contains(Features::INDIRECT),
+            checksum: negotiated.contains(Features::CHECKSUM),
+            guest_checksum: negotiated.contains(Features::GUEST_CHECKSUM),
         })
     }
 

@@ -17,12 +17,16 @@ use crate::clock::TscClock;
 use crate::driver::Origin;
 use crate::ledger::{Sent, Tally};
 
-/// What the two sides have agreed on: bit 0 packed, bit 1 in order, bit 2 mergeable.
+/// What the two sides have agreed on: bit 0 packed, bit 1 in order, bit 2 mergeable, bit 3 tables of
+/// pieces, bit 4 checksums.
 fn features(bits: u8) -> RingFeatures {
     RingFeatures {
         packed: bits & 1 != 0,
         in_order: bits & 2 != 0,
         mergeable: bits & 4 != 0,
+        indirect: bits & 8 != 0,
+        checksum: bits & 16 != 0,
+        guest_checksum: bits & 16 != 0,
     }
 }
 

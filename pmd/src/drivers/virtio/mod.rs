@@ -46,7 +46,7 @@ pub(crate) use addresses::DeviceAddresses;
 pub(crate) use areas::{Areas, QueueMemory};
 pub(crate) use device::{DeviceRx, DeviceTx};
 pub(crate) use doorbell::{Doorbell, Notify};
-pub(crate) use driver::{DriverRx, DriverTx, LINGER};
+pub(crate) use driver::{DriverRx, DriverTx, LINGER, always_posted};
 pub(crate) use features::{Features, RingFeatures};
 pub(crate) use frame::{Assembly, alloc};
 pub(crate) use peer::{PeerMemory, PeerRegion};
@@ -65,6 +65,30 @@ struct Descriptor {
     flags: u16,
     /// Its last field: in a split ring the next of the chain, in a packed one the buffer's id.
     last: u16,
+}
+
+impl Descriptor {
+    /// From its words in a split ring (section 2.7.5).
+    #[inline(always)]
+    fn of_split([address, rest]: [u64; 2]) -> Self {
+        let len = rest as u32;
+        Self {
+            piece: Piece { address, len },
+            flags: (rest >> 32) as u16,
+            last: (rest >> 48) as u16,
+        }
+    }
+
+    /// From its words in a packed ring (section 2.8.13).
+    #[inline(always)]
+    fn of_packed([address, rest]: [u64; 2]) -> Self {
+        let len = rest as u32;
+        Self {
+            piece: Piece { address, len },
+            flags: (rest >> 48) as u16,
+            last: (rest >> 32) as u16,
+        }
+    }
 }
 
 /// The other side has made the ring meaningless.

@@ -7,8 +7,8 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU16, AtomicU64};
 
+use super::Descriptor;
 use super::areas::RingMemory;
-use super::{Descriptor, Piece};
 
 /// `VIRTQ_DESC_F_AVAIL` and `VIRTQ_DESC_F_USED`: made available, and used, in a lap with this wrap
 /// counter (section 2.8.1).
@@ -148,14 +148,7 @@ impl Packed {
         let [address, rest] = self.descriptor(at);
         // Acquire: pairs with the Release in `publish` of the driver's side.
         let word = rest.load(Acquire);
-        Descriptor {
-            piece: Piece {
-                address: address.load(Relaxed),
-                len: word as u32,
-            },
-            flags: (word >> 48) as u16,
-            last: (word >> 32) as u16,
-        }
+        Descriptor::of_packed([address.load(Relaxed), word])
     }
 
     fn driver_events(&self) -> &AtomicU16 {

@@ -13,6 +13,8 @@ use super::{Descriptor, Piece};
 pub(super) const NEXT: u16 = 1;
 /// `VIRTQ_DESC_F_WRITE`: the device writes the buffer.
 pub(super) const WRITE: u16 = 2;
+/// `VIRTQ_DESC_F_INDIRECT`: the buffer is a table of descriptors.
+pub(super) const INDIRECT: u16 = 4;
 /// Set in the flags of the available or the used ring: no notification is wanted
 /// (`VIRTQ_AVAIL_F_NO_INTERRUPT`, `VIRTQ_USED_F_NO_NOTIFY`).
 const QUIET: u16 = 1;
@@ -21,6 +23,13 @@ const QUIET: u16 = 1;
 const FLAGS: usize = 0;
 const INDEX: usize = 2;
 const ENTRIES: usize = 4;
+
+/// The words of a descriptor.
+#[inline(always)]
+pub(super) fn words(piece: Piece, flags: u16, next: u16) -> [u64; 2] {
+    let rest = u64::from(piece.len) | u64::from(flags) << 32 | u64::from(next) << 48;
+    [piece.address, rest]
+}
 
 /// A split ring, as both sides see it.
 pub(super) struct Split {
@@ -60,25 +69,16 @@ impl Split {
     /// Writes a descriptor; it is published by the index.
     #[inline(always)]
     pub(super) fn write(&self, slot: u16, piece: Piece, flags: u16, next: u16) {
-        let [address, rest] = self.descriptor(slot);
-        address.store(piece.address, Relaxed);
-        let word = u64::from(piece.len) | u64::from(flags) << 32 | u64::from(next) << 48;
-        rest.store(word, Relaxed);
+        for (to, word) in self.descriptor(slot).iter().zip(words(piece, flags, next)) {
+            to.store(word, Relaxed);
+        }
     }
 
     /// Reads a descriptor.
     #[inline(always)]
     pub(super) fn read(&self, slot: u16) -> Descriptor {
         let [address, rest] = self.descriptor(slot);
-        let word = rest.load(Relaxed);
-        Descriptor {
-            piece: Piece {
-                address: address.load(Relaxed),
-                len: word as u32,
-            },
-            flags: (word >> 32) as u16,
-            last: (word >> 48) as u16,
-        }
+        Descriptor::of_split([address.load(Relaxed), rest.load(Relaxed)])
     }
 
     #[inline(always)]

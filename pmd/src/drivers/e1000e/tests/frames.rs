@@ -121,6 +121,7 @@ fn filters_let_pass_what_was_asked_for() {
     let listed = format!("multicast={}", some.join("+"));
     let one = format!("multicast={}", some[3]);
     let other = [2, 0, 0, 0, 0, 1];
+    let both = format!("unicast=02:00:00:00:00:05+02:00:00:00:00:01,{listed}");
     // To us, to all, to another, to groups 3 and 30, and to one that nobody listed.
     let frames = [MAC, [0xff; 6], other, group(3), group(30), group(200)];
     for (options, passed) in [
@@ -128,6 +129,7 @@ fn filters_let_pass_what_was_asked_for() {
         (&one, [true, true, false, true, false, false]),
         (&listed, [true, true, false, true, true, false]),
         ("multicast=all", [true, true, false, true, true, true]),
+        (&both, [true, true, true, true, true, false]),
         ("promisc=on", [true, true, true, false, false, false]),
     ] {
         let mut bench = Bench::new(options, 1, pool(256, 2048));

@@ -189,6 +189,13 @@ fn what_cannot_be_is_refused_with_what_there_is() {
         (error("descriptors=new", config()), "extended or legacy"),
         (
             error(
+                &format!("unicast={}", ["02:00:00:00:00:01"; 16].join("+")),
+                config(),
+            ),
+            "15, or promisc=on",
+        ),
+        (
+            error(
                 "",
                 PortConfig {
                     rx_queues: 3,

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod checksums;
 mod frames;
 mod life;
 mod rings;
@@ -48,12 +49,17 @@ struct Bench {
 
 impl Bench {
     fn new(options: &str, queues: u16, pool: Mempool) -> Self {
+        Self::with_offload(options, queues, pool, false)
+    }
+
+    fn with_offload(options: &str, queues: u16, pool: Mempool, checksum_offload: bool) -> Self {
         let device = FakeDevice::new(Card::new(MAC));
         let config = PortConfig {
             rx_queues: queues,
             tx_queues: queues,
             ring: 64,
             pool: pool.clone(),
+            checksum_offload,
         };
         let port = probe(&device, options).unwrap().configure(config).unwrap();
         Self {

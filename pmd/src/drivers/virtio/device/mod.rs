@@ -5,15 +5,14 @@ mod rx;
 mod split;
 mod tx;
 
+use std::ptr::NonNull;
+
 use super::areas::{QueueError, RingMemory};
-use super::split::{NEXT, WRITE};
-use super::{Broken, Piece};
+use super::split::{INDIRECT, NEXT, WRITE};
+use super::{Broken, Descriptor, PeerMemory, Piece, RingFeatures};
 
 pub(crate) use rx::DeviceRx;
 pub(crate) use tx::DeviceTx;
-
-/// `VIRTQ_DESC_F_INDIRECT`, which was not negotiated.
-const INDIRECT: u16 = 4;
 
 /// Flags that say how a buffer is described; the others are the ring's own.
 const KIND: u16 = NEXT | WRITE | INDIRECT;
@@ -53,8 +52,83 @@ struct Single {
 struct Chain {
     id: u16,
     descriptors: u16,
+    /// How many it has, where they make sense.
+    pieces: usize,
     /// Whether its descriptors make sense; whether their addresses do is not known.
     sound: bool,
+}
+
+/// Where the pieces of buffers that are taken go to.
+struct Pieces<'a> {
+    /// As many are taken as there is room for.
+    list: &'a mut Vec<Piece>,
+    /// Where tables are.
+    memory: &'a PeerMemory,
+    direction: Direction,
+}
+
+/// Room for the pieces of buffers that a ring of `size` describes, one of which may be a table of
+/// as many (sections 2.7.5.3.1 and 2.8.7).
+fn room_for_pieces(size: u16) -> Vec<Piece> {
+    Vec::with_capacity(2 * usize::from(size))
+}
+
+impl Pieces<'_> {
+    /// Takes a piece; false if its flags are not those of one that goes this way.
+    fn take(&mut self, Descriptor { piece, flags, .. }: Descriptor) -> bool {
+        let sound = flags & (WRITE | INDIRECT) == self.direction.flags();
+        let fits = self.list.len() < self.list.capacity();
+        if sound && fits {
+            self.list.push(piece);
+        }
+        sound && fits
+    }
+
+    /// The table that a descriptor names, of no more entries than the ring has descriptors. `None`
+    /// where a chain goes on behind it, its length cannot be, or it is not in the driver's memory.
+    fn table(&self, Descriptor { piece, flags, .. }: Descriptor, size: u16) -> Option<Table> {
+        let len = piece.len as usize;
+        let count = len / ENTRY;
+        let sound = len.is_multiple_of(ENTRY) && (1..=usize::from(size)).contains(&count);
+        if !sound || flags & NEXT != 0 {
+            return None;
+        }
+        let start = self.memory.at(piece.address, piece.len)?;
+        Some(Table { start, count })
+    }
+}
+
+/// Bytes of a descriptor in a table.
+const ENTRY: usize = 16;
+
+/// A table of descriptors in the driver's memory.
+#[derive(Clone, Copy)]
+struct Table {
+    start: NonNull<u8>,
+    count: usize,
+}
+
+impl Table {
+    /// The words of an entry; `None` behind the end.
+    fn entry(self, i: usize) -> Option<[u64; 2]> {
+        if i >= self.count {
+            return None;
+        }
+        // SAFETY: `Pieces::table` has found `count` entries in the driver's memory, which the queue
+        // keeps, and with it whoever has this. As bytes, since it may begin anywhere. Volatile: they
+        // are read once, whatever the driver does to them meanwhile.
+        let bytes = unsafe {
+            self.start
+                .add(i * ENTRY)
+                .cast::<[u8; ENTRY]>()
+                .read_volatile()
+        };
+        let (words, _) = bytes.as_chunks();
+        words
+            .first()
+            .zip(words.get(1))
+            .map(|(&a, &b)| [a, b].map(u64::from_le_bytes))
+    }
 }
 
 /// The device's half of a ring. Descriptors are read once, and copied.
@@ -65,7 +139,7 @@ trait Ring: Send + Sized {
     /// The ring from `base` on.
     fn new(
         memory: &RingMemory,
-        in_order: bool,
+        features: RingFeatures,
         direction: Direction,
         base: u16,
     ) -> Result<Self, QueueError>;
@@ -84,7 +158,7 @@ trait Ring: Send + Sized {
     fn take(&mut self, n: usize);
 
     /// Takes the next buffer, however it is described, and adds its pieces to `pieces`.
-    fn take_chain(&mut self, pieces: &mut Vec<Piece>) -> Result<Option<Chain>, Broken>;
+    fn take_chain(&mut self, pieces: &mut Pieces<'_>) -> Result<Option<Chain>, Broken>;
 
     /// Where the ring stands.
     fn mark(&self) -> Self::Mark;

@@ -1,14 +1,16 @@
 //! The device's half of a packed ring: virtio 1.2 section 2.8.
 
-use super::{Chain, Direction, INDIRECT, KIND, Ring, Single};
+use super::{Chain, Direction, KIND, Pieces, Ring, Single};
 use crate::drivers::virtio::areas::{QueueError, RingMemory};
 use crate::drivers::virtio::packed::{Packed, Position};
-use crate::drivers::virtio::split::NEXT;
-use crate::drivers::virtio::{Broken, Piece};
+use crate::drivers::virtio::split::{INDIRECT, NEXT};
+use crate::drivers::virtio::{Broken, Descriptor, RingFeatures};
 
 pub(super) struct PackedRing {
     ring: Packed,
     direction: Direction,
+    /// Buffers may be described by tables.
+    indirect: bool,
     /// In order, and nobody asks for lengths: only the last buffer of a burst is named.
     names_last: bool,
     /// Where the next buffer is taken, and where the next used one will be noted.
@@ -19,12 +21,24 @@ pub(super) struct PackedRing {
     pending: Option<(Position, u64)>,
 }
 
+impl PackedRing {
+    /// Takes the pieces in a table, which are all of it; false if it makes no sense.
+    fn take_table(&self, at: Descriptor, pieces: &mut Pieces<'_>) -> bool {
+        let Some(table) = pieces.table(at, self.ring.size()) else {
+            return false;
+        };
+        // Nor is there a table in a table. (That a chain goes on says nothing here.)
+        let mut entries = (0..table.count).map_while(|i| table.entry(i));
+        entries.all(|words| pieces.take(Descriptor::of_packed(words)))
+    }
+}
+
 impl Ring for PackedRing {
     type Mark = Position;
 
     fn new(
         memory: &RingMemory,
-        in_order: bool,
+        features: RingFeatures,
         direction: Direction,
         base: u16,
     ) -> Result<Self, QueueError> {
@@ -35,7 +49,8 @@ impl Ring for PackedRing {
         Ok(Self {
             ring,
             direction,
-            names_last: in_order && direction == Direction::Read,
+            indirect: features.indirect,
+            names_last: features.in_order && direction == Direction::Read,
             next: start,
             given: start,
             pending: None,
@@ -77,17 +92,20 @@ impl Ring for PackedRing {
         self.next = self.ring.after(self.next, n as u16);
     }
 
-    fn take_chain(&mut self, pieces: &mut Vec<Piece>) -> Result<Option<Chain>, Broken> {
+    fn take_chain(&mut self, pieces: &mut Pieces<'_>) -> Result<Option<Chain>, Broken> {
         let Some(mut descriptor) = self.ring.available(self.next) else {
             return Ok(None);
         };
+        let first = pieces.list.len();
         let (mut at, mut descriptors, mut sound) = (self.next, 1, true);
         loop {
-            let kind = descriptor.flags & KIND;
-            sound &= kind & !NEXT == self.direction.flags() && kind & INDIRECT == 0;
-            pieces.push(descriptor.piece);
+            sound &= if descriptor.flags & INDIRECT != 0 {
+                self.indirect && self.take_table(descriptor, pieces)
+            } else {
+                pieces.take(descriptor)
+            };
             at = self.ring.after(at, 1);
-            if kind & NEXT == 0 {
+            if descriptor.flags & NEXT == 0 {
                 break;
             }
             // Where a chain without end should end nobody knows, nor its id.
@@ -101,6 +119,7 @@ impl Ring for PackedRing {
         Ok(Some(Chain {
             id: descriptor.last,
             descriptors,
+            pieces: pieces.list.len() - first,
             sound,
         }))
     }

@@ -7,7 +7,7 @@ use pollux_mempool::{BurstMut, Mbuf, PoolCache};
 
 use super::packed::PackedRing;
 use super::split::SplitRing;
-use super::{CHUNK, Direction, Ring, Single};
+use super::{CHUNK, Direction, Pieces, Ring, Single, room_for_pieces};
 use crate::clock::{Clock, TscClock};
 use crate::driver::Origin;
 use crate::drivers::virtio::areas::{QueueError, RingMemory};
@@ -96,11 +96,11 @@ impl<R: Ring> Rx<R> {
         doorbell: Doorbell,
     ) -> Result<Self, QueueError> {
         Ok(Self {
-            ring: R::new(ring, features.in_order, Direction::Read, base)?,
+            ring: R::new(ring, features, Direction::Read, base)?,
             memory: memory.clone(),
             doorbell,
             broken: false,
-            pieces: Vec::with_capacity(usize::from(ring.size())),
+            pieces: room_for_pieces(ring.size()),
             assembly: Assembly::new(),
             clock: TscClock::get(),
         })
@@ -211,7 +211,12 @@ impl<R: Ring> Rx<R> {
     fn copy_next(&mut self, cache: &mut PoolCache) -> Outcome {
         self.pieces.clear();
         let mark = self.ring.mark();
-        let chain = match self.ring.take_chain(&mut self.pieces) {
+        let mut pieces = Pieces {
+            list: &mut self.pieces,
+            memory: &self.memory,
+            direction: Direction::Read,
+        };
+        let chain = match self.ring.take_chain(&mut pieces) {
             Ok(None) => return Outcome::Nothing,
             Ok(Some(chain)) => chain,
             Err(Broken) => {

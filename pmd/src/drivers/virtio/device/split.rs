@@ -2,14 +2,16 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Chain, Direction, INDIRECT, KIND, Ring, Single};
+use super::{Chain, Direction, KIND, Pieces, Ring, Single};
 use crate::drivers::virtio::areas::{QueueError, RingMemory};
-use crate::drivers::virtio::split::{NEXT, Split};
-use crate::drivers::virtio::{Broken, Piece};
+use crate::drivers::virtio::split::{INDIRECT, NEXT, Split};
+use crate::drivers::virtio::{Broken, Descriptor, RingFeatures};
 
 pub(super) struct SplitRing {
     ring: Split,
     direction: Direction,
+    /// Buffers may be described by tables.
+    indirect: bool,
     /// In order, and nobody asks for lengths: only the last buffer of a burst is named.
     names_last: bool,
     /// Buffers that were taken, that the driver was seen to have made available, that were noted
@@ -41,6 +43,29 @@ impl SplitRing {
         Ok((self.seen.wrapping_sub(self.taken) as usize).min(wanted))
     }
 
+    /// Takes the pieces of the chain in a table; false if it makes no sense.
+    fn take_table(&self, at: Descriptor, pieces: &mut Pieces<'_>) -> bool {
+        let Some(table) = pieces.table(at, self.ring.size()) else {
+            return false;
+        };
+        let mut next = 0;
+        // A chain longer than its table has a loop in it.
+        for _ in 0..table.count {
+            let Some(descriptor) = table.entry(next).map(Descriptor::of_split) else {
+                return false;
+            };
+            // Nor is there a table in a table.
+            if !pieces.take(descriptor) {
+                return false;
+            }
+            if descriptor.flags & NEXT == 0 {
+                return true;
+            }
+            next = descriptor.last.into();
+        }
+        false
+    }
+
     /// The first descriptor of the buffer that is `ahead` of what was taken.
     #[inline(always)]
     fn head(&self, ahead: usize) -> Result<u16, Broken> {
@@ -59,7 +84,7 @@ impl Ring for SplitRing {
 
     fn new(
         memory: &RingMemory,
-        in_order: bool,
+        features: RingFeatures,
         direction: Direction,
         base: u16,
     ) -> Result<Self, QueueError> {
@@ -68,7 +93,8 @@ impl Ring for SplitRing {
         Ok(Self {
             ring,
             direction,
-            names_last: in_order && direction == Direction::Read,
+            indirect: features.indirect,
+            names_last: features.in_order && direction == Direction::Read,
             taken: base.into(),
             seen: base.into(),
             given: base.into(),
@@ -108,22 +134,24 @@ impl Ring for SplitRing {
         self.taken = self.taken.wrapping_add(n as u32);
     }
 
-    fn take_chain(&mut self, pieces: &mut Vec<Piece>) -> Result<Option<Chain>, Broken> {
+    fn take_chain(&mut self, pieces: &mut Pieces<'_>) -> Result<Option<Chain>, Broken> {
         if self.ready(1)? == 0 {
             return Ok(None);
         }
         let id = self.head(0)?;
         self.take(1);
+        let first = pieces.list.len();
         let (mut at, mut descriptors) = (id, 0);
         let sound = loop {
             let descriptor = self.ring.read(at);
             descriptors += 1;
-            let kind = descriptor.flags & KIND;
-            if kind & !NEXT != self.direction.flags() || kind & INDIRECT != 0 {
+            if descriptor.flags & INDIRECT != 0 {
+                break self.indirect && self.take_table(descriptor, pieces);
+            }
+            if !pieces.take(descriptor) {
                 break false;
             }
-            pieces.push(descriptor.piece);
-            if kind & NEXT == 0 {
+            if descriptor.flags & NEXT == 0 {
                 break true;
             }
             at = descriptor.last;
@@ -135,6 +163,7 @@ impl Ring for SplitRing {
         Ok(Some(Chain {
             id,
             descriptors,
+            pieces: pieces.list.len() - first,
             sound,
         }))
     }

@@ -8,7 +8,7 @@ use pollux_mempool::{BurstMut, Mbuf, PoolCache};
 
 use super::packed::PackedRing;
 use super::split::SplitRing;
-use super::{CHUNK, Chain, Direction, Ring, Single};
+use super::{CHUNK, Chain, Direction, Pieces, Ring, Single, room_for_pieces};
 use crate::drivers::virtio::areas::{QueueError, RingMemory};
 use crate::drivers::virtio::copy::{copy_frame, prefetch};
 use crate::drivers::virtio::{
@@ -94,12 +94,12 @@ impl<R: Ring> Tx<R> {
     ) -> Result<Self, QueueError> {
         let size = usize::from(ring.size());
         Ok(Self {
-            ring: R::new(ring, features.in_order, Direction::Write, base)?,
+            ring: R::new(ring, features, Direction::Write, base)?,
             memory: memory.clone(),
             doorbell,
             mergeable: features.mergeable,
             broken: false,
-            pieces: Vec::with_capacity(size),
+            pieces: room_for_pieces(ring.size()),
             chains: Vec::with_capacity(size),
         })
     }
@@ -199,7 +199,12 @@ impl<R: Ring> Tx<R> {
         let mut room = 0;
         loop {
             let first = self.pieces.len();
-            let chain = match self.ring.take_chain(&mut self.pieces) {
+            let mut pieces = Pieces {
+                list: &mut self.pieces,
+                memory: &self.memory,
+                direction: Direction::Write,
+            };
+            let chain = match self.ring.take_chain(&mut pieces) {
                 Ok(Some(chain)) => chain,
                 Ok(None) if self.chains.is_empty() => return Outcome::NoRoom,
                 Ok(None) => {
@@ -252,8 +257,7 @@ impl<R: Ring> Tx<R> {
         let mut pieces = self.pieces.iter();
         for chain in &self.chains {
             let mut written = 0;
-            // The chain makes sense, so that each of its descriptors has its piece.
-            for &Piece { address, len } in pieces.by_ref().take(usize::from(chain.descriptors)) {
+            for &Piece { address, len } in pieces.by_ref().take(chain.pieces) {
                 let Some(at) = self.memory.at(address, len) else {
                     continue;
                 };

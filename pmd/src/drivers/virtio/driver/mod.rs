@@ -10,7 +10,7 @@ use pollux_mempool::Mbuf;
 use super::areas::RingMemory;
 use super::{Broken, Piece};
 
-pub(crate) use rx::DriverRx;
+pub(crate) use rx::{DriverRx, always_posted};
 pub(crate) use tx::{DriverTx, LINGER};
 
 /// The driver's half of a ring. It keeps the posted buffers and what was posted of them, where the
@@ -25,13 +25,17 @@ trait Ring: Send {
     /// Descriptors that are not posted.
     fn free(&self) -> usize;
 
-    /// Posts a buffer of one piece, which the device writes if `write`; it sees it with the next
-    /// `publish`. There is a free descriptor.
-    fn post(&mut self, mbuf: Mbuf, piece: Piece, write: bool);
+    /// Posts a buffer that one descriptor describes: its one piece, which the device writes if the
+    /// flags say so, or a table of its pieces. The device sees it with the next `publish`. There is
+    /// a free descriptor.
+    fn post(&mut self, mbuf: Mbuf, piece: Piece, flags: u16);
 
     /// Posts a buffer of several pieces for the device to read. There are as many free descriptors,
     /// and at least one piece.
     fn post_chain(&mut self, mbuf: Mbuf, pieces: &[Piece]);
+
+    /// A descriptor in a table for the device to read: piece number `i` of `count`.
+    fn in_table(piece: Piece, i: usize, count: usize) -> [u64; 2];
 
     /// Shows the device what was posted.
     fn publish(&mut self);

@@ -5,7 +5,7 @@ use pollux_mempool::Mbuf;
 use super::{Posted, Ring, nothing_posted};
 use crate::drivers::virtio::areas::RingMemory;
 use crate::drivers::virtio::packed::{Packed, Position};
-use crate::drivers::virtio::split::{NEXT, WRITE};
+use crate::drivers::virtio::split::NEXT;
 use crate::drivers::virtio::{Broken, Piece};
 
 /// Ids are taken in the order in which they came back. Where the device uses buffers in order, they
@@ -135,11 +135,10 @@ impl Ring for PackedRing {
     }
 
     #[inline(always)]
-    fn post(&mut self, mbuf: Mbuf, piece: Piece, write: bool) {
+    fn post(&mut self, mbuf: Mbuf, piece: Piece, flags: u16) {
         let (id, at) = (self.take_id(), self.next);
         self.remember(id, mbuf, 1);
         self.ring.write_address(at, piece.address);
-        let flags = if write { WRITE } else { 0 };
         self.make_available(at, Packed::available_word(at, piece.len, id, flags));
         self.next = self.ring.after(at, 1);
     }
@@ -162,6 +161,11 @@ impl Ring for PackedRing {
             self.next = self.ring.after(at, 1);
         }
         self.make_available(head, head_word);
+    }
+
+    fn in_table(piece: Piece, _: usize, _: usize) -> [u64; 2] {
+        // All of the table, in its order; neither id nor other flags mean anything (section 2.8.7).
+        [piece.address, piece.len.into()]
     }
 
     #[inline(always)]

@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::fence;
 
-use pollux_mempool::{Burst, BurstMut, Mbuf, Mempool, PoolCache};
+use pollux_mempool::{Burst, BurstMut, Mbuf, MbufFlags, Mempool, PoolCache};
 
 use super::Ring;
 use super::packed::PackedRing;
@@ -14,10 +14,13 @@ use crate::clock::{Clock, TscClock};
 use crate::driver::Origin;
 use crate::drivers::virtio::areas::{QueueMemory, RingMemory};
 use crate::drivers::virtio::frame::Assembly;
+use crate::drivers::virtio::header::Told;
+use crate::drivers::virtio::split::WRITE;
 use crate::drivers::virtio::{
     Broken, DeviceAddresses, Doorbell, Either, Notify, Piece, RingFeatures, either, header,
 };
 use crate::ledger::{Cause, Tally};
+use crate::net::finish_checksum_at;
 
 /// Buffers are posted by so many: one look at the pool and one publication for all of them.
 const REFILL: usize = 32;
@@ -26,6 +29,12 @@ const REFILL: usize = 32;
 /// a device waits for the buffers of a long frame, and meanwhile uses none.
 fn refill_at(size: usize) -> usize {
     REFILL.min(size / 4).max(1)
+}
+
+/// Bytes of a frame and its header that a ring of `size` merged buffers of `room` bytes always has
+/// room for, if the pool has buffers.
+pub(crate) fn always_posted(size: usize, room: usize) -> usize {
+    (size + 1 - refill_at(size)) * room
 }
 
 /// The driver's receive queue.
@@ -96,6 +105,8 @@ struct Rx<R, N> {
     /// the first.
     posted: u32,
     mergeable: bool,
+    /// Headers tell of checksums.
+    told: bool,
     broken: bool,
     assembly: Assembly,
     clock: TscClock,
@@ -117,6 +128,7 @@ impl<R: Ring, N: Notify> Rx<R, N> {
             in_front: 0,
             posted: 0,
             mergeable: features.mergeable,
+            told: features.guest_checksum,
             broken: false,
             assembly: Assembly::new(),
             clock: TscClock::get(),
@@ -179,7 +191,21 @@ impl<R: Ring, N: Notify> Rx<R, N> {
 
     /// Makes a frame of a buffer that came back, and of those behind it if they belong to it.
     #[inline(always)]
-    fn receive(&mut self, mut mbuf: Mbuf, len: u32, cache: &mut PoolCache) -> Result<Mbuf, Cause> {
+    fn receive(&mut self, mbuf: Mbuf, len: u32, cache: &mut PoolCache) -> Result<Mbuf, Cause> {
+        let told = self.told(&mbuf);
+        if told != Told::Nothing {
+            return self.receive_told(mbuf, len, told, cache);
+        }
+        self.receive_plain(mbuf, len, cache)
+    }
+
+    #[inline(always)]
+    fn receive_plain(
+        &mut self,
+        mut mbuf: Mbuf,
+        len: u32,
+        cache: &mut PoolCache,
+    ) -> Result<Mbuf, Cause> {
         let buffers = self.buffers(&mbuf);
         let is_whole = (header::LEN as u32 + 1..=self.posted).contains(&len);
         if !is_whole || buffers != 1 {
@@ -187,6 +213,40 @@ impl<R: Ring, N: Notify> Rx<R, N> {
         }
         self.fill(&mut mbuf, len as usize);
         Ok(mbuf)
+    }
+
+    /// A frame whose header says something of its checksum. One that is left to us is finished here:
+    /// then the frame can be sent on by any port, and costs no more than to verify it would.
+    #[cold]
+    fn receive_told(
+        &mut self,
+        mbuf: Mbuf,
+        len: u32,
+        told: Told,
+        cache: &mut PoolCache,
+    ) -> Result<Mbuf, Cause> {
+        let mut frame = self.receive_plain(mbuf, len, cache)?;
+        let sound = match told {
+            Told::Nothing | Told::Verified => true,
+            Told::Left { start, field } => finish_checksum_at(&mut frame, start.into(), field),
+            Told::Nonsense => false,
+        };
+        if !sound {
+            cache.free(frame);
+            return Err(Cause::DeviceError);
+        }
+        frame.add_flags(MbufFlags::CHECKSUM_TRUSTED);
+        Ok(frame)
+    }
+
+    /// What the header of the frame that begins with this buffer says of its checksum.
+    #[inline(always)]
+    fn told(&self, first: &Mbuf) -> Told {
+        if !self.told {
+            return Told::Nothing;
+        }
+        // SAFETY: the buffer was posted with room for a header at its start.
+        unsafe { header::told(self.start(first)) }
     }
 
     /// In how many buffers the frame lies that begins with this one, as the device says.
@@ -301,7 +361,7 @@ impl<R: Ring, N: Notify> Rx<R, N> {
                     address,
                     len: self.posted,
                 };
-                self.ring.post(mbuf, piece, true);
+                self.ring.post(mbuf, piece, WRITE);
                 posted += 1;
             });
             if unreachable > 0 {

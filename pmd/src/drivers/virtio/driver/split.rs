@@ -4,7 +4,7 @@ use pollux_mempool::Mbuf;
 
 use super::{Posted, Ring, nothing_posted};
 use crate::drivers::virtio::areas::RingMemory;
-use crate::drivers::virtio::split::{NEXT, Split, WRITE};
+use crate::drivers::virtio::split::{NEXT, Split, words};
 use crate::drivers::virtio::{Broken, Piece};
 
 /// Descriptors are taken in the order in which they came back. Where the device uses buffers in
@@ -120,10 +120,9 @@ impl Ring for SplitRing {
     }
 
     #[inline(always)]
-    fn post(&mut self, mbuf: Mbuf, piece: Piece, write: bool) {
+    fn post(&mut self, mbuf: Mbuf, piece: Piece, flags: u16) {
         let head = self.take();
-        self.ring
-            .write(head, piece, if write { WRITE } else { 0 }, 0);
+        self.ring.write(head, piece, flags, 0);
         self.make_available(head, mbuf, 1);
     }
 
@@ -141,6 +140,15 @@ impl Ring for SplitRing {
             }
         }
         self.make_available(head, mbuf, pieces.len() as u16);
+    }
+
+    fn in_table(piece: Piece, i: usize, count: usize) -> [u64; 2] {
+        // In the order of the table, which is a chain all the same (section 2.7.5.3).
+        if i + 1 == count {
+            words(piece, 0, 0)
+        } else {
+            words(piece, NEXT, i as u16 + 1)
+        }
     }
 
     #[inline(always)]

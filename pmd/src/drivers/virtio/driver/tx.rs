@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::ptr::NonNull;
 
 use pollux_mempool::time::Ns;
-use pollux_mempool::{Burst, BurstMut, Mbuf, Mempool, PoolCache};
+use pollux_mempool::{Burst, BurstMut, ChecksumRequest, Mbuf, Mempool, PoolCache};
 
 use super::Ring;
 use super::packed::PackedRing;
@@ -12,16 +12,21 @@ use super::split::SplitRing;
 use crate::clock::Clock;
 use crate::drivers::virtio::areas::QueueMemory;
 use crate::drivers::virtio::frame::{Assembly, alloc};
+use crate::drivers::virtio::split::INDIRECT;
 use crate::drivers::virtio::{
     Broken, DeviceAddresses, Doorbell, Either, Notify, Piece, RingFeatures, either, header,
 };
 use crate::ledger::Sent;
+use crate::net::finish_checksum;
 
 /// How long the end waits for frames that are on their way. A fuzzer's device takes none.
 pub(crate) const LINGER: Ns = Ns(if cfg!(fuzzing) { 0 } else { 100_000_000 });
 
 /// Buffers are freed by so many.
 const FREE: usize = 32;
+
+/// Bytes of a descriptor in a table.
+const ENTRY: usize = size_of::<[u64; 2]>();
 
 /// The driver's transmit queue.
 pub(crate) struct DriverTx<N = Infallible>(Either<Tx<SplitRing, N>, Tx<PackedRing, N>>);
@@ -82,6 +87,9 @@ struct Tx<R, N> {
     pieces: Vec<Piece>,
     assembly: Assembly,
     in_flight: usize,
+    /// The device takes tables of pieces, and finishes checksums.
+    indirect: bool,
+    checksum: bool,
     broken: bool,
     /// Keeps the header.
     _memory: QueueMemory,
@@ -113,13 +121,16 @@ impl<R: Ring, N: Notify> Tx<R, N> {
             addresses,
             assembly: Assembly::new(),
             in_flight: 0,
+            indirect: features.indirect,
+            checksum: features.checksum,
             broken: false,
             _memory: memory.clone(),
         }
     }
 
     fn tx(&mut self, cache: &mut PoolCache, burst: &mut BurstMut<'_>, sent: &mut Sent) -> usize {
-        let wanted = burst.as_slice().iter().map(descriptors).sum::<usize>();
+        let wanted = burst.as_slice().iter();
+        let wanted = wanted.map(|mbuf| self.descriptors(mbuf)).sum::<usize>();
         // Late and many at once: each look has a cache line come over that the device writes.
         let is_late = self.ring.free() < wanted.max(self.ring.size() / 8) || burst.is_empty();
         if is_late && !self.broken {
@@ -133,7 +144,7 @@ impl<R: Ring, N: Notify> Tx<R, N> {
         if wanted > free {
             let fits = |mbuf: &Mbuf| {
                 // One that no ring of this size holds is taken too, and refused.
-                let needed = descriptors(mbuf);
+                let needed = self.descriptors(mbuf);
                 let fits = needed <= free || needed > self.ring.size();
                 free = free.saturating_sub(needed);
                 fits
@@ -164,18 +175,20 @@ impl<R: Ring, N: Notify> Tx<R, N> {
     fn post(&mut self, mbuf: Mbuf, cache: &mut PoolCache, sent: &mut Sent) {
         let len = mbuf.len();
         let data = NonNull::new(mbuf.data_ptr().cast_mut());
+        let request = self.request(&mbuf);
         if mbuf.segment_count() == 1
             && len > 0
             && mbuf.headroom() >= header::LEN
+            && request.is_none_or(|request| request.fits(len))
             && let Some(data) = data
         {
             // SAFETY: the headroom has as many bytes.
             let start = unsafe { data.sub(header::LEN) };
             if let Some(address) = self.addresses.of(start, header::LEN + len) {
                 // SAFETY: in the headroom of a buffer that we own.
-                unsafe { header::clear(start) };
+                unsafe { header::send(start, request) };
                 let len = (header::LEN + len) as u32;
-                self.ring.post(mbuf, Piece { address, len }, false);
+                self.ring.post(mbuf, Piece { address, len }, 0);
                 self.in_flight += 1;
                 return;
             }
@@ -183,23 +196,57 @@ impl<R: Ring, N: Notify> Tx<R, N> {
         self.post_several(mbuf, cache, sent);
     }
 
+    /// The checksum that a frame leaves to the device, where the device sees to it.
+    #[inline(always)]
+    fn request(&self, mbuf: &Mbuf) -> Option<ChecksumRequest> {
+        if self.checksum {
+            mbuf.checksum_request()
+        } else {
+            None
+        }
+    }
+
     /// A frame of several pieces, or one that the device cannot reach.
     #[cold]
-    fn post_several(&mut self, mbuf: Mbuf, cache: &mut PoolCache, sent: &mut Sent) {
+    fn post_several(&mut self, mut mbuf: Mbuf, cache: &mut PoolCache, sent: &mut Sent) {
+        let mut request = self.request(&mbuf);
+        // The header that frames without headroom share asks for nothing.
+        let shares_header = mbuf.headroom() < header::LEN;
+        if shares_header && request.take().is_some() && !finish_checksum(&mut mbuf) {
+            sent.count_errors(1);
+            cache.free(mbuf);
+            return;
+        }
         let mut frame = Some(mbuf);
-        if !frame.as_ref().is_some_and(|mbuf| self.gather(mbuf)) {
+        if !frame
+            .as_ref()
+            .is_some_and(|mbuf| self.gather(mbuf, request))
+        {
             frame = frame.and_then(|mbuf| self.within_reach(mbuf, cache));
-            if !frame.as_ref().is_some_and(|mbuf| self.gather(mbuf)) {
+            if !frame
+                .as_ref()
+                .is_some_and(|mbuf| self.gather(mbuf, request))
+            {
                 frame = None;
             }
         }
-        match frame {
-            Some(mbuf) if self.pieces.len() <= self.ring.free() => {
+        let table = frame.as_ref().and_then(|mbuf| self.table(mbuf));
+        let needed = if table.is_some() {
+            1
+        } else {
+            self.pieces.len()
+        };
+        match (frame, table) {
+            (Some(mbuf), Some(table)) if needed <= self.ring.free() => {
+                self.ring.post(mbuf, table, INDIRECT);
+                self.in_flight += 1;
+            }
+            (Some(mbuf), None) if needed <= self.ring.free() => {
                 self.ring.post_chain(mbuf, &self.pieces);
                 self.in_flight += 1;
             }
             // Empty, longer than the ring, or out of reach with no buffer to copy it to.
-            other => {
+            (other, _) => {
                 sent.count_errors(1);
                 if let Some(mbuf) = other {
                     cache.free(mbuf);
@@ -208,14 +255,16 @@ impl<R: Ring, N: Notify> Tx<R, N> {
         }
     }
 
-    /// Lists the pieces of a frame, header first; `false` if it has none or the device does not
-    /// reach them all.
-    fn gather(&mut self, mbuf: &Mbuf) -> bool {
+    /// Lists the pieces of a frame, header first; `false` if it has none, if it asks for what cannot
+    /// be, or if the device does not reach them all.
+    fn gather(&mut self, mbuf: &Mbuf, request: Option<ChecksumRequest>) -> bool {
         self.pieces.clear();
-        if mbuf.is_empty() || descriptors(mbuf) > self.ring.size() {
+        let has_header = mbuf.headroom() >= header::LEN;
+        let is_sound = request.is_none_or(|request| has_header && request.fits(mbuf.total_len()));
+        if mbuf.is_empty() || !is_sound || self.descriptors(mbuf) > self.ring.size() {
             return false;
         }
-        let in_front = if mbuf.headroom() >= header::LEN {
+        let in_front = if has_header {
             header::LEN
         } else {
             self.pieces.push(self.header);
@@ -234,7 +283,7 @@ impl<R: Ring, N: Notify> Tx<R, N> {
             };
             if before > 0 {
                 // SAFETY: in the headroom of a buffer that we own.
-                unsafe { header::clear(start) };
+                unsafe { header::send(start, request) };
             }
             if len > 0 {
                 let len = len as u32;
@@ -243,6 +292,42 @@ impl<R: Ring, N: Notify> Tx<R, N> {
         }
         // A header of its own needs an address too.
         self.pieces.first().is_some_and(|piece| piece.len > 0)
+    }
+
+    /// Writes a table of the pieces that were gathered into the frame's headroom, in front of its
+    /// header, where it stays until the frame has been sent: one descriptor of the ring for all of
+    /// them (section 2.7.5.3). `None` if the frame is to be a chain.
+    fn table(&self, mbuf: &Mbuf) -> Option<Piece> {
+        let count = self.pieces.len();
+        if count < 2 || self.descriptors(mbuf) > 1 {
+            return None;
+        }
+        let data = NonNull::new(mbuf.data_ptr().cast_mut())?;
+        // SAFETY: the headroom has as many bytes.
+        let start = unsafe { data.sub(mbuf.headroom()) };
+        let address = self.addresses.of(start, count * ENTRY)?;
+        for (i, &piece) in self.pieces.iter().enumerate() {
+            let entry = R::in_table(piece, i, count);
+            // SAFETY: the headroom holds a header and an entry for each segment, as `descriptors`
+            // has found, of a buffer that we own; it begins with the buffer's room, at a cache line.
+            unsafe { start.cast::<[u64; 2]>().add(i).write(entry) };
+        }
+        let len = (count * ENTRY) as u32;
+        Some(Piece { address, len })
+    }
+
+    /// Descriptors of the ring that a frame takes.
+    #[inline(always)]
+    fn descriptors(&self, mbuf: &Mbuf) -> usize {
+        let (pieces, headroom) = (mbuf.segment_count(), mbuf.headroom());
+        // No table has more entries than the ring has descriptors (section 2.7.5.3.1).
+        let has_table = || {
+            self.indirect && pieces <= self.ring.size() && headroom >= header::LEN + pieces * ENTRY
+        };
+        if pieces > 1 && has_table() {
+            return 1;
+        }
+        pieces + usize::from(headroom < header::LEN)
     }
 
     /// The same frame in buffers that the device was given.
@@ -314,10 +399,4 @@ impl<R: Ring, N: Notify> Tx<R, N> {
             self.break_down(sent);
         }
     }
-}
-
-/// Descriptors that a frame takes.
-#[inline(always)]
-fn descriptors(mbuf: &Mbuf) -> usize {
-    mbuf.segment_count() + usize::from(mbuf.headroom() < header::LEN)
 }

@@ -45,7 +45,7 @@ use crate::clock::Clock;
 use crate::driver::filter::{Filter, MULTICAST, Multicast, PROMISC};
 use crate::driver::{Capabilities, Driver, Link, Queues, Statistics};
 use crate::drivers::pci::bus_error;
-use crate::drivers::virtio::Features;
+use crate::drivers::virtio::{Features, always_posted, header};
 use crate::port::{PortConfig, PortError};
 use crate::spec::PortSpec;
 
@@ -164,7 +164,17 @@ pub(crate) fn open<D: Device>(
     }))
 }
 
+/// Whether a receive ring of `size` buffers of `room` bytes always has room for the longest frame.
+fn holds(size: usize, room: usize, longest: usize) -> bool {
+    longest <= room || longest + header::LEN <= always_posted(size, room)
+}
+
 impl<D: Device> VirtioPci<D> {
+    /// Bytes of the longest frame, a tag included.
+    fn longest(&self) -> usize {
+        self.mtu + HEADER + TAG
+    }
+
     fn refuse(&self, asked: String, offered: String) -> PortError {
         PortError::Unsupported {
             port: self.spec.clone(),
@@ -189,6 +199,7 @@ impl<D: Device> Driver for VirtioPci<D> {
             max_tx_queues: pairs,
             mac: facts.mac,
             max_frame: self.mtu + HEADER,
+            checksum_offload: offered.contains(Features::CHECKSUM),
             wire_time: false,
             recorded: false,
             kernel_backed: false,
@@ -204,14 +215,27 @@ impl<D: Device> Driver for VirtioPci<D> {
                 "as many receive queues as transmit queues, or more, or none".into(),
             ));
         }
+        let room = config.pool.data_room();
+        if rx == 0 || self.longest() <= room {
+            return Ok(());
+        }
         // Without merged buffers a longer frame is lost in the device (section 5.1.6.3.1).
-        let (room, needed) = (config.pool.data_room(), self.mtu + HEADER + TAG);
-        if rx > 0 && room < needed && !self.registers.offered.contains(Features::MERGEABLE) {
+        let asked = format!("frames of {} bytes into buffers of {room}", self.longest());
+        let Registers { offered, .. } = *self.registers;
+        if !offered.contains(Features::MERGEABLE) {
+            let offered = "one buffer for a frame (no VIRTIO_NET_F_MRG_RXBUF): longer buffers, or a \
+                           smaller mtu=";
+            return Err(self.refuse(asked, offered.into()));
+        }
+        // With them the device waits for as many as it needs.
+        let size = match config.ring.checked_ilog2() {
+            Some(log) if !offered.contains(Features::PACKED) => 1 << log,
+            _ => config.ring,
+        };
+        if !holds(size, room, self.longest()) {
             return Err(self.refuse(
-                format!("frames of {needed} bytes into buffers of {room}"),
-                "one buffer for a frame (no VIRTIO_NET_F_MRG_RXBUF): longer buffers, or a smaller \
-                 mtu="
-                    .into(),
+                asked,
+                format!("no room for one in a ring of {size}: a longer ring, or longer buffers"),
             ));
         }
         Ok(())
@@ -223,6 +247,7 @@ impl<D: Device> Driver for VirtioPci<D> {
             registers: &self.registers,
             config,
             filter: &self.filter,
+            longest: self.longest(),
         };
         let (running, queues) = start.run().map_err(bus_error(&self.spec))?;
         let Registers { common, config, .. } = &*self.registers;

@@ -10,7 +10,7 @@ use super::notify::NotifyRegister;
 use super::queue::{Rx, Tx};
 use super::registers::Registers;
 use super::running::Running;
-use super::wrong;
+use super::{holds, wrong};
 use crate::bus::{BusError, Device};
 use crate::driver::Queues;
 use crate::driver::filter::Filter;
@@ -37,6 +37,8 @@ pub(super) struct Start<'a, D: Device> {
     pub(super) registers: &'a Arc<Registers<D::Bus>>,
     pub(super) config: &'a PortConfig,
     pub(super) filter: &'a Filter,
+    /// Bytes of the longest frame that is received.
+    pub(super) longest: usize,
 }
 
 impl<D: Device> Start<'_, D> {
@@ -62,6 +64,19 @@ impl<D: Device> Start<'_, D> {
             .iter()
             .map(|&number| self.size(number, rings.packed))
             .collect::<Result<_, _>>()?;
+        // A device may have fewer descriptors than were asked for.
+        let room = self.config.pool.data_room();
+        if let Some(&size) = sizes.first()
+            && self.config.rx_queues > 0
+            && !holds(size.into(), room, self.longest)
+        {
+            let what = format!(
+                "its receive queues have no more than {size} descriptors, too few for frames of {} \
+                 bytes in buffers of {room}: use longer buffers",
+                self.longest
+            );
+            return Err(wrong(device, what));
+        }
         let node = device.numa_node();
         let no_memory = |error: String| wrong(device, format!("memory for its queues: {error}"));
         let memory = QueueMemory::of_sizes(&sizes, rings.packed, node)
@@ -125,9 +140,13 @@ impl<D: Device> Start<'_, D> {
             | Features::PACKED
             | Features::IN_ORDER
             | Features::MERGEABLE
+            | Features::INDIRECT
             | Features::MAC
             | Features::MTU
             | Features::STATUS;
+        if self.config.checksum_offload {
+            wanted = wanted | Features::CHECKSUM | Features::GUEST_CHECKSUM;
+        }
         // Neither is there without a control queue (section 5.1.3.1).
         if self.registers.offered.contains(Features::CONTROL) {
             wanted = wanted | Features::CONTROL | Features::CONTROL_RX;

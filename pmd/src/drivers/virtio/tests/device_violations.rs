@@ -302,3 +302,112 @@ fn frames_wait_while_the_pool_is_empty() {
         test.finish();
     }
 }
+
+const TABLES: u8 = 8;
+
+/// Where tables are, in the shared memory.
+const TABLE: u16 = 0x2000;
+
+/// Writes a table, and offers it to a queue, in a descriptor with these flags, which says that the
+/// table has so many bytes.
+fn offer_table(
+    test: &mut Test,
+    packed: bool,
+    queue: u8,
+    (flags, len): (u16, u32),
+    entries: &[(u64, u32, u16, u16)],
+) {
+    let entry = |&(address, len, flags, next): &(u64, u32, u16, u16)| {
+        let (a, b) = if packed { (next, flags) } else { (flags, next) };
+        let rest = [a.to_le_bytes(), b.to_le_bytes()].concat();
+        [&address.to_le_bytes()[..], &len.to_le_bytes(), &rest].concat()
+    };
+    let bytes: Vec<u8> = entries.iter().flat_map(entry).collect();
+    test.driver.scribble(TABLE, &bytes);
+    let at = GUEST + u64::from(TABLE);
+    test.driver
+        .offer(queue, (at, len), flags | INDIRECT, (0, 0), true);
+}
+
+#[test]
+fn a_buffer_may_be_described_by_a_table() {
+    for features in [
+        SPLIT,
+        PACKED,
+        SPLIT | IN_ORDER,
+        PACKED | IN_ORDER,
+        MERGEABLE,
+    ] {
+        let packed = features & PACKED != 0;
+        let mut test = Test::new(features | TABLES);
+        // As long as it can be: 8, as the ring.
+        for count in [1, 2, 8_u16] {
+            let entry = |i: u16, flags: u16| {
+                let next = if i + 1 < count { NEXT } else { 0 };
+                let at = GUEST + 0x100 * u64::from(i);
+                (at, 100, flags | next, i + 1)
+            };
+            let len = u32::from(count) * 16;
+            let entries: Vec<_> = (0..count).map(|i| entry(i, 0)).collect();
+            offer_table(&mut test, packed, 0, (0, len), &entries);
+            assert_eq!(test.poll(), (1, 0), "{features} {count}");
+            let entries: Vec<_> = (0..count).map(|i| entry(i, WRITE)).collect();
+            offer_table(&mut test, packed, 1, (0, len), &entries);
+            let before = test.side.sent.view().packets();
+            assert_eq!(test.send(100 * usize::from(count) - 12), (1, before + 1, 0));
+        }
+        assert_eq!(test.driver.are_broken(), (false, false));
+        test.finish();
+    }
+}
+
+#[test]
+fn a_table_that_makes_no_sense_costs_its_buffer() {
+    const SOUND: [(u64, u32, u16, u16); 2] = [(GUEST, 72, NEXT, 1), (GUEST, 72, 0, 0)];
+    let lens = [0, 8, 15, 33, 9 * 16, u32::MAX - 15, 1 << 31].map(|len| ((0, len), SOUND));
+    let entries = [
+        // A table in it, at either place.
+        [(GUEST, 32, INDIRECT, 0), SOUND[1]],
+        [SOUND[0], (GUEST, 32, INDIRECT, 0)],
+        // The other direction.
+        [SOUND[0], (GUEST, 72, WRITE, 0)],
+        [(GUEST - 1, 72, NEXT, 1), SOUND[1]],
+        [SOUND[0], (END - 71, 72, 0, 0)],
+    ];
+    let chains = [
+        // A loop, one that leaves the table, and one that goes on behind it.
+        [(GUEST, 72, NEXT, 0), SOUND[1]],
+        [SOUND[0], (GUEST, 72, NEXT, 0)],
+        [(GUEST, 72, NEXT, 2), SOUND[1]],
+        [SOUND[0], (GUEST, 72, NEXT, u16::MAX)],
+    ];
+    for packed in [false, true] {
+        let features = TABLES | if packed { PACKED } else { SPLIT };
+        let mut test = Test::new(features);
+        // In a packed ring a table is all of it: there are no chains in it.
+        let chains = if packed { &chains[..0] } else { &chains[..] };
+        let entries = entries.iter().chain(chains);
+        let all = lens
+            .into_iter()
+            .chain(entries.map(|&entries| ((0, 32), entries)));
+        let mut lost = 0;
+        for (head, entries) in all {
+            lost += 1;
+            offer_table(&mut test, packed, 0, head, &entries);
+            assert_eq!(test.poll(), (0, lost), "{head:?} {entries:x?}");
+            let written = entries.map(|(at, len, flags, next)| (at, len, flags ^ WRITE, next));
+            offer_table(&mut test, packed, 1, head, &written);
+            assert_eq!(test.send(60), (1, 0, lost), "{head:?} {entries:x?}");
+        }
+        // A table elsewhere.
+        test.driver.offer(0, (END - 16, 32), INDIRECT, (0, 0), true);
+        assert_eq!(test.poll(), (0, lost + 1));
+        assert_eq!(test.driver.are_broken(), (false, false));
+        test.finish();
+    }
+    // A chain that goes on behind a table.
+    let mut test = Test::new(TABLES);
+    offer_table(&mut test, false, 0, (NEXT, 32), &SOUND);
+    assert_eq!(test.poll(), (0, 1));
+    test.finish();
+}

@@ -167,10 +167,12 @@ impl Pair {
 
 /// All that two sides can agree on.
 fn all_features() -> impl Iterator<Item = RingFeatures> {
-    (0..8).map(|bits| RingFeatures {
+    (0..16).map(|bits| RingFeatures {
         packed: bits & 1 != 0,
         in_order: bits & 2 != 0,
         mergeable: bits & 4 != 0,
+        indirect: bits & 8 != 0,
+        ..RingFeatures::default()
     })
 }
 

@@ -136,6 +136,7 @@ fn speed() {
             packed,
             in_order,
             mergeable,
+            ..RingFeatures::default()
         };
         if std::env::var("ONLY").is_ok_and(|only| only != name) {
             continue;

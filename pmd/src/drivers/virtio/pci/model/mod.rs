@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use self::rings::{Chain, Queue};
 use crate::bus::Ids;
 use crate::bus::fake::{Model, World};
+use crate::net::Checksum;
 
 /// Bytes of the header in front of each frame (section 5.1.6).
 const HEADER: usize = 12;
@@ -18,6 +19,8 @@ const MOST_PENDING: usize = 64;
 
 /// Feature bits.
 pub(crate) mod bit {
+    pub(crate) const CHECKSUM: u64 = 1 << 0;
+    pub(crate) const GUEST_CHECKSUM: u64 = 1 << 1;
     pub(crate) const MTU: u64 = 1 << 3;
     pub(crate) const MAC: u64 = 1 << 5;
     pub(crate) const MERGEABLE: u64 = 1 << 15;
@@ -25,6 +28,7 @@ pub(crate) mod bit {
     pub(crate) const CONTROL: u64 = 1 << 17;
     pub(crate) const CONTROL_RX: u64 = 1 << 18;
     pub(crate) const SEVERAL_QUEUES: u64 = 1 << 22;
+    pub(crate) const INDIRECT: u64 = 1 << 28;
     pub(crate) const VERSION_1: u64 = 1 << 32;
     pub(crate) const ACCESS_PLATFORM: u64 = 1 << 33;
     pub(crate) const PACKED: u64 = 1 << 34;
@@ -32,13 +36,16 @@ pub(crate) mod bit {
 }
 
 /// All that the model can.
-pub(crate) const ALL: u64 = bit::MTU
+pub(crate) const ALL: u64 = bit::CHECKSUM
+    | bit::GUEST_CHECKSUM
+    | bit::MTU
     | bit::MAC
     | bit::MERGEABLE
     | bit::STATUS
     | bit::CONTROL
     | bit::CONTROL_RX
     | bit::SEVERAL_QUEUES
+    | bit::INDIRECT
     | bit::VERSION_1
     | bit::ACCESS_PLATFORM
     | bit::PACKED
@@ -89,6 +96,9 @@ pub(crate) struct VirtioNet {
     pub(crate) sent: Vec<(u16, Vec<u8>)>,
     /// Frames that wait for buffers, and for which queue.
     pub(crate) pending: VecDeque<(u16, Vec<u8>)>,
+    /// Flags and places of the checksum in the headers of frames that are received, where the
+    /// driver takes such.
+    pub(crate) checksums: [u8; 12],
     /// Frames that no buffer could hold.
     pub(crate) too_long: u64,
     /// How often it was told of a queue.
@@ -133,6 +143,7 @@ impl VirtioNet {
             violations: Vec::new(),
             sent: Vec::new(),
             pending: VecDeque::new(),
+            checksums: [0; 12],
             too_long: 0,
             notifications: 0,
             promiscuous: true,
@@ -260,9 +271,18 @@ impl VirtioNet {
         let mut done = Vec::new();
         while let Some(chain) = self.take(world, queue) {
             let bytes = chain.read(world);
-            match bytes.split_at_checked(HEADER) {
-                Some((header, frame)) if header == [0; HEADER] && !frame.is_empty() => {
+            if chain.has_table() && !self.has(bit::INDIRECT) {
+                self.blame("a table, which was not agreed on");
+            }
+            match bytes.split_first_chunk::<HEADER>() {
+                Some((header, frame)) if *header == [0; HEADER] && !frame.is_empty() => {
                     self.sent.push((queue, frame.to_vec()));
+                }
+                Some((header, frame)) if self.has(bit::CHECKSUM) && !frame.is_empty() => {
+                    match finished(header, frame) {
+                        Some(frame) => self.sent.push((queue, frame)),
+                        None => self.blame("a checksum that cannot be"),
+                    }
                 }
                 _ => self.blame("a header with offloads that were not agreed on, or no frame"),
             }
@@ -312,6 +332,9 @@ impl VirtioNet {
             }
         }
         let mut bytes = vec![0; HEADER];
+        if self.has(bit::GUEST_CHECKSUM) {
+            bytes.copy_from_slice(&self.checksums);
+        }
         bytes[10..].copy_from_slice(&(chains.len() as u16).to_le_bytes());
         bytes.extend_from_slice(frame);
         let mut rest = &bytes[..];
@@ -360,6 +383,21 @@ impl VirtioNet {
         }
         true
     }
+}
+
+/// A frame whose header asks for its checksum (section 5.1.6.2.1), with it.
+fn finished(header: &[u8; HEADER], frame: &[u8]) -> Option<Vec<u8>> {
+    let [1, 0, 0, 0, 0, 0, a, b, c, d, 0, 0] = *header else {
+        return None;
+    };
+    let start = usize::from(u16::from_le_bytes([a, b]));
+    let field = start + usize::from(u16::from_le_bytes([c, d]));
+    let mut sum = Checksum::new();
+    sum.add(frame.get(start..)?);
+    let mut frame = frame.to_vec();
+    let place = frame.get_mut(field..field + 2)?;
+    place.copy_from_slice(&sum.finish().to_be_bytes());
+    Some(frame)
 }
 
 impl Model for VirtioNet {

@@ -35,9 +35,16 @@ pub(super) struct Chain {
     slots: u16,
     /// Address, length, whether it is for the device to write.
     pieces: Vec<(u64, u32, bool)>,
+    /// Some of the pieces were in a table of their own.
+    table: bool,
 }
 
 impl Chain {
+    /// Whether it was described by a table.
+    pub(super) fn has_table(&self) -> bool {
+        self.table
+    }
+
     /// Bytes that the device may write.
     pub(super) fn writable(&self) -> usize {
         let lens = self.pieces.iter().filter(|piece| piece.2);
@@ -149,6 +156,7 @@ impl Queue {
             id,
             slots: 0,
             pieces: Vec::new(),
+            table: false,
         };
         let mut at = id;
         loop {
@@ -179,6 +187,7 @@ impl Queue {
             id: 0,
             slots: 0,
             pieces: Vec::new(),
+            table: false,
         };
         let mut at = self.next;
         loop {
@@ -220,9 +229,13 @@ impl Queue {
         if count == 0 || !len.is_multiple_of(16) || count > self.size.into() {
             return Err("a table of no length that there can be");
         }
+        chain.table = true;
         for i in 0..count {
             let (address, len, [first, second]) = descriptor(world, table + 16 * u64::from(i));
             let flags = if packed { second } else { first };
+            if flags & INDIRECT != 0 {
+                return Err("a table in a table");
+            }
             if !packed && (flags & NEXT != 0) != (i + 1 < count) {
                 return Err("a table whose chain is not the whole of it");
             }

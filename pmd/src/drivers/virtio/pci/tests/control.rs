@@ -43,12 +43,19 @@ fn each_feature_can_be_missing() {
         assert_eq!(port.capabilities().mac.is_some(), missing != bit::MAC);
         let longest = if missing == bit::MTU { 1514 } else { 9014 };
         assert_eq!(port.capabilities().max_frame, longest);
-        let mut rig = Rig::start(port, &device, PortConfig::new(pool(9100))).unwrap();
+        let offers_checksums = missing != bit::CHECKSUM;
+        assert_eq!(port.capabilities().checksum_offload, offers_checksums);
+        let config = PortConfig {
+            checksum_offload: offers_checksums,
+            ..PortConfig::new(pool(9100))
+        };
+        let mut rig = Rig::start(port, &device, config).unwrap();
         let accepted = device.with(|model, _| model.accepted());
         // One pair needs no feature.
         let wanted = ALL & !missing & !bit::SEVERAL_QUEUES;
         let wanted = match missing {
             bit::CONTROL => wanted & !bit::CONTROL_RX,
+            bit::CHECKSUM => wanted & !bit::GUEST_CHECKSUM,
             _ => wanted,
         };
         assert_eq!(accepted, wanted, "without {missing:#x}");
@@ -78,7 +85,7 @@ fn queues_are_as_long_as_the_device_lets_them_be() {
             ring: 1000,
             ..PortConfig::new(pool(2048))
         };
-        let mut rig = Rig::start(probe(&device, "").unwrap(), &device, config).unwrap();
+        let mut rig = Rig::start(probe(&device, ",mtu=1500").unwrap(), &device, config).unwrap();
         let sizes = device.with(|model, _| [0, 1].map(|queue| model.size_of(queue)));
         assert_eq!(sizes, [expected; 2], "{most}, {packed:#x}");
         rig.receive(0, &frame(1, 60));

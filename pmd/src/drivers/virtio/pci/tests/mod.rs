@@ -2,6 +2,7 @@
 //! The driver on a model of a device: `model`.
 
 mod adversary;
+mod checksums;
 mod control;
 mod life;
 mod refusals;
@@ -10,7 +11,7 @@ mod traffic;
 use std::sync::Arc;
 
 use pollux_mempool::region::PageSize;
-use pollux_mempool::{Burst, Mempool, PoolCache, PoolConfig};
+use pollux_mempool::{Burst, ChecksumRequest, Mbuf, MbufFlags, Mempool, PoolCache, PoolConfig};
 
 use super::model::{ALL, VirtioNet, bit};
 use crate::bus::Device;
@@ -40,6 +41,16 @@ fn pool(data_room: usize) -> Mempool {
         ..PoolConfig::default()
     })
     .unwrap()
+}
+
+fn config(pairs: u16, pool: Mempool) -> PortConfig {
+    PortConfig {
+        rx_queues: pairs,
+        tx_queues: pairs,
+        ring: 64,
+        pool,
+        checksum_offload: false,
+    }
 }
 
 /// A started port on a model.
@@ -79,17 +90,23 @@ impl Rig {
     }
 
     fn new(device: &Fake, options: &str, pairs: u16, pool: Mempool) -> Self {
-        let config = PortConfig {
-            rx_queues: pairs,
-            tx_queues: pairs,
-            ring: 64,
-            pool,
-        };
+        let config = config(pairs, pool);
         Self::start(probe(device, options).unwrap(), device, config).unwrap()
     }
 
     /// Sends a frame whose first bytes are in segments of these lengths; false if there is no room.
     fn send(&mut self, queue: usize, bytes: &[u8], cuts: &[usize]) -> bool {
+        self.send_asking(queue, bytes, cuts, None)
+    }
+
+    /// As [`send`](Self::send), and leaves a checksum to the device.
+    fn send_asking(
+        &mut self,
+        queue: usize,
+        bytes: &[u8],
+        cuts: &[usize],
+        request: Option<ChecksumRequest>,
+    ) -> bool {
         let mut burst = Burst::<1>::new();
         let mut rest = bytes;
         for len in cuts.iter().copied().chain([bytes.len()]) {
@@ -103,6 +120,9 @@ impl Rig {
             }
             rest = later;
         }
+        burst
+            .iter_mut()
+            .for_each(|frame| frame.set_checksum_request(request));
         let taken = self.tx[queue].tx(&mut self.cache, &mut burst);
         self.cache.free_burst(&mut burst);
         self.handed += taken as u64;
@@ -124,6 +144,20 @@ impl Rig {
             .iter()
             .map(|mbuf| mbuf.segments().flatten().copied().collect());
         let frames = frames.collect();
+        self.cache.free_burst(&mut burst);
+        frames
+    }
+
+    /// Polls the first queue: the frames, and whether somebody vouches for their checksums.
+    fn poll_trusted(&mut self) -> Vec<(Vec<u8>, bool)> {
+        let mut burst = Burst::<32>::new();
+        let n = self.rx[0].rx(&mut self.cache, &mut burst);
+        self.sink.count_delivered(n as u64);
+        let told = |mbuf: &Mbuf| {
+            let trusted = mbuf.flags().contains(MbufFlags::CHECKSUM_TRUSTED);
+            (mbuf.segments().flatten().copied().collect(), trusted)
+        };
+        let frames = burst.iter().map(told).collect();
         self.cache.free_burst(&mut burst);
         frames
     }

@@ -116,6 +116,23 @@ fn requests_that_the_device_cannot_meet() {
     let text = "one buffer for a frame";
     refused(&device(ALL & !bit::MERGEABLE), "", text);
     let device = device(ALL);
+    // Frames of 9018 bytes: of 8 buffers of 2048 bytes 7 are always there, of 4 there are 4.
+    for (ring, fits) in [(2, false), (4, false), (7, true), (8, true)] {
+        let config = PortConfig {
+            ring,
+            ..PortConfig::new(pool(2048))
+        };
+        let result = probe(&device, "").unwrap().configure(config);
+        let error = result.err().map(|error| error.to_string());
+        assert_eq!(error.is_none(), fits, "{error:?}");
+        assert!(error.is_none_or(|error| error.contains("no room for one in a ring of")));
+    }
+    device.with(|model, _| model.max_size = 4);
+    let port = probe(&device, "").unwrap();
+    let error = Rig::start(port, &device, config(1, pool(2048))).err();
+    let error = error.map(|error| error.to_string()).unwrap();
+    assert!(error.contains("no more than 4 descriptors"), "{error}");
+    device.with(|model, _| model.max_size = 256);
     let config = PortConfig {
         rx_queues: 1,
         tx_queues: 2,

@@ -141,6 +141,7 @@ fn a_port_is_stopped_and_started_again() {
             tx_queues: round % 2,
             ring: 64,
             pool: pool.clone(),
+            checksum_offload: false,
         };
         let mut rig = Rig::start(port, &device, config).unwrap();
         rig.receive(0, &frame(7, 90));
@@ -150,4 +151,40 @@ fn a_port_is_stopped_and_started_again() {
         }
         port = rig.stop();
     }
+}
+
+#[test]
+fn a_frame_of_several_pieces_takes_one_descriptor_where_there_are_tables() {
+    for rings in rings() {
+        for (tables, most) in [(0, 16), (bit::INDIRECT, 64)] {
+            let device = device(ALL & !RINGS & !bit::INDIRECT | rings | tables);
+            device.with(|model, _| model.polls = true);
+            let mut rig = Rig::new(&device, ",mtu=1500", 1, pool(2048));
+            device.with(|model, _| model.deaf = true);
+            let cuts = [20, 30, 40];
+            let sent = (0..100)
+                .take_while(|&n| rig.send(0, &frame(n, 200), &cuts))
+                .count();
+            assert_eq!(sent, most, "{rings:#x}");
+            device.with(|model, _| model.deaf = false);
+            rig.pass_time();
+            rig.stop();
+            let frames = device.with(|model, _| std::mem::take(&mut model.sent));
+            let expected = (0..most).map(|n| (1, frame(n, 200)));
+            assert!(frames.into_iter().eq(expected), "{rings:#x}");
+        }
+    }
+}
+
+#[test]
+fn a_frame_of_more_pieces_than_a_table_holds_is_a_chain() {
+    let device = device(ALL);
+    let mut rig = Rig::new(&device, "", 1, pool(2048));
+    for pieces in 1..30 {
+        let bytes = frame(pieces, 1000);
+        assert!(rig.send(0, &bytes, &vec![10; pieces - 1]));
+        let sent = device.with(|model, _| model.sent.pop());
+        assert_eq!(sent, Some((1, bytes)));
+    }
+    rig.stop();
 }

@@ -1,0 +1,67 @@
+//! What a frame leaves to the device that sends it.
+
+use core::num::NonZeroU8;
+
+/// A checksum that a frame still lacks: the ones' complement sum (RFC 1071) of its bytes from
+/// [`start`](Self::start) to its end, complemented, belongs into the two bytes at
+/// [`field`](Self::field). Until then the field holds the sum of what is not in these bytes, the
+/// pseudo header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChecksumRequest {
+    start: NonZeroU8,
+    field: u8,
+}
+
+const _: () = assert!(size_of::<Option<ChecksumRequest>>() == 2);
+
+impl ChecksumRequest {
+    /// A request by places in the frame, in bytes from its first. `None` where nobody can be asked
+    /// that: a place behind byte 255, or a field in front of the bytes that are summed.
+    #[must_use]
+    pub const fn new(start: usize, field: usize) -> Option<Self> {
+        if start > 255 || field > 255 || field < start {
+            return None;
+        }
+        let field = field as u8;
+        match NonZeroU8::new(start as u8) {
+            Some(start) => Some(Self { start, field }),
+            None => None,
+        }
+    }
+
+    /// Where the sum begins.
+    #[must_use]
+    #[inline]
+    pub const fn start(self) -> usize {
+        self.start.get() as usize
+    }
+
+    /// Where the checksum belongs.
+    #[must_use]
+    #[inline]
+    pub const fn field(self) -> usize {
+        self.field as usize
+    }
+
+    /// Whether a frame of `len` bytes has such a field.
+    #[must_use]
+    #[inline]
+    pub const fn fits(self, len: usize) -> bool {
+        self.field() + 2 <= len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_can_be_asked_is() {
+        let udp = ChecksumRequest::new(34, 40);
+        assert!(udp.is_some_and(|udp| (udp.start(), udp.field()) == (34, 40)));
+        assert!(udp.is_some_and(|udp| udp.fits(42) && !udp.fits(41)));
+        for (start, field) in [(0, 6), (256, 260), (250, 256), (34, 33)] {
+            assert_eq!(ChecksumRequest::new(start, field), None);
+        }
+    }
+}
