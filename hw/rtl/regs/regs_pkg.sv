@@ -107,6 +107,7 @@ package regs_pkg;
     localparam PORT_TX_UNRESOLVED_ROW = 160;
     localparam PORT_TX_PAUSED_ROW = 168;
     localparam PORT_GEN_PACKETS_ROW = 176;
+    localparam PORT_TX_FAULT_ROW = 184;
     localparam PORT_ARP_IP_ROW = 0;
     localparam PORT_ARP_MAC_ROW = 8;
     localparam PORT_ARP_MAC_MAC_LSB = 0, PORT_ARP_MAC_MAC_W = 48;

@@ -482,6 +482,8 @@ pub(super) mod port {
         TX_PAUSED_HIGH 0x04ac "port" "upper half of TX_PAUSED" {}
         GEN_PACKETS 0x04b0 "port" "packets generated" {}
         GEN_PACKETS_HIGH 0x04b4 "port" "upper half of GEN_PACKETS" {}
+        TX_FAULT 0x04b8 "port" "frames thrown away for a fault of the link" {}
+        TX_FAULT_HIGH 0x04bc "port" "upper half of TX_FAULT" {}
         ARP_IP 0x1000 [256; 0x10] "port" "IPv4 address of a station" {}
         ARP_MAC 0x1008 [256; 0x10] "port" "MAC address of a station, and what is known of it" {}
         ARP_MAC_HIGH 0x100c [256; 0x10] "port" "upper half of ARP_MAC" {

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// The synchronisers, from one clock to another.
+
+module crossings (
+    input  logic s_clk,
+    input  logic m_clk,
+    input  logic rst_async,
+    output logic s_rst,
+    output logic m_rst,
+
+    input  logic s_level,
+    output logic m_level,
+    input  logic s_pulse,
+    output logic m_pulse
+);
+    sync_reset s_reset (.clk(s_clk), .rst_async, .rst(s_rst));
+    sync_reset m_reset (.clk(m_clk), .rst_async, .rst(m_rst));
+    sync_bit level (.clk(m_clk), .rst(m_rst), .d(s_level), .q(m_level));
+    sync_pulse pulse (.s_clk, .s_rst, .s_pulse, .m_clk, .m_rst, .m_pulse);
+endmodule
