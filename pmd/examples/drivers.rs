@@ -30,7 +30,8 @@ fn page(drivers: &[&Description]) -> String {
     page
 }
 
-/// The table of features: what is `partly` is explained in the driver's section.
+/// The table of features: what is `partly`, or could be expected, is explained in the driver's
+/// section.
 fn features(page: &mut String, drivers: &[&Description]) {
     let columns = |cell: &dyn Fn(&Description) -> String| {
         let cells: Vec<_> = drivers.iter().map(|driver| cell(driver)).collect();
@@ -41,7 +42,7 @@ fn features(page: &mut String, drivers: &[&Description]) {
     writeln!(page, "| --- | {} |", columns(&|_| "---".into())).unwrap();
     for &feature in Feature::ALL {
         let cells = columns(&|driver| match driver.support(feature) {
-            Support::No => String::new(),
+            Support::No | Support::NotOffered(_) => String::new(),
             Support::Yes => "yes".into(),
             Support::Partly(_) => "partly".into(),
         });
@@ -71,15 +72,14 @@ fn section(page: &mut String, driver: &Description) {
         let values = values.replace('|', "\\|");
         writeln!(page, "| `{key}={values}` | {default} | {text} |").unwrap();
     }
-    let partly = Feature::ALL.iter().filter_map(|&feature| {
-        let Support::Partly(words) = driver.support(feature) else {
-            return None;
-        };
-        Some(format!("- {}: {words}", feature.text()))
+    let explained = Feature::ALL.iter().filter_map(|&feature| {
+        let support = driver.support(feature);
+        let has_words = matches!(support, Support::Partly(_) | Support::NotOffered(_));
+        has_words.then(|| format!("- {}: {support}", feature.text()))
     });
-    let partly: Vec<_> = partly.collect();
-    if !partly.is_empty() {
-        writeln!(page, "\n{}", partly.join("\n")).unwrap();
+    let explained: Vec<_> = explained.collect();
+    if !explained.is_empty() {
+        writeln!(page, "\n{}", explained.join("\n")).unwrap();
     }
 }
 

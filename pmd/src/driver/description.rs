@@ -52,6 +52,8 @@ pub struct SpecOption {
 pub enum Support {
     /// It has not.
     No,
+    /// It has not, though one might expect it; why, in a few words.
+    NotOffered(&'static str),
     /// It has.
     Yes,
     /// It has, with a limit or a condition; a few words.
@@ -60,11 +62,12 @@ pub enum Support {
 
 impl fmt::Display for Support {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::No => "-",
-            Self::Yes => "yes",
-            Self::Partly(words) => words,
-        })
+        match self {
+            Self::No => f.write_str("-"),
+            Self::NotOffered(why) => write!(f, "not offered: {why}"),
+            Self::Yes => f.write_str("yes"),
+            Self::Partly(words) => f.write_str(words),
+        }
     }
 }
 

@@ -250,6 +250,9 @@ fn what_cannot_be_had_is_refused_in_words() {
     let error = refusal(registry.open("dpdk:0000:ff:1f.7"));
     assert!(error.contains("runs without PCI"), "{error}");
 
+    let error = refusal(registry.open("dpdk:net_af_xdp_m;iface=lo"));
+    assert!(error.contains("use af_xdp:INTERFACE"), "{error}");
+
     let bench = Bench::new(PoolConfig::default());
     let first = bench.open("dpdk:net_null_h");
     let error = refusal(registry.open("dpdk:net_null_h"));

@@ -76,6 +76,13 @@ pub(crate) const DESCRIPTION: Description = Description {
             Support::Partly("of the interface and of each socket"),
         ),
         (
+            Feature::HardwareStamps,
+            Support::NotOffered(
+                "the kernel has them for programs that call a NIC's driver (Linux 6.3, few \
+                 drivers), and ours only redirects; `af_packet` has stamps",
+            ),
+        ),
+        (
             Feature::ZeroCopyRx,
             Support::Partly("where the NIC's driver can, with buffers of 2048 or 4096 B"),
         ),

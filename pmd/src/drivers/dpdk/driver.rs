@@ -25,7 +25,16 @@ const ETHERNET: usize = 14;
 const TAGS: usize = 8;
 
 /// Drivers that enter the kernel for each burst.
-const KERNEL_BACKED: &[&str] = &["net_af_packet", "net_af_xdp", "net_pcap", "net_tap"];
+const KERNEL_BACKED: &[&str] = &["net_af_packet", "net_pcap", "net_tap"];
+
+/// Drivers that want frames to lie where DPDK has allocated its mbufs, and what to take instead.
+/// Frames of ours lie elsewhere: the first gives the memory around the mbufs to the kernel to write
+/// into (`get_base_addr` in rte_eth_af_xdp.c), the second shares with its peer what DPDK has
+/// allocated, and no other memory (`virtio_user/vhost_user.c`).
+const OWN_MEMORY: &[(&str, &str)] = &[
+    ("net_af_xdp", "af_xdp:INTERFACE"),
+    ("net_virtio_user", "vhost-user:PATH"),
+];
 
 struct Dpdk {
     spec: String,
@@ -46,6 +55,12 @@ pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
     let probed = eal::start(options.eal.clone(), options.pci())
         .and_then(|eal| Device::probe(&eal, &options.devargs))
         .map_err(refused)?;
+    if let Some((driver, instead)) = (OWN_MEMORY.iter()).find(|own| own.0 == probed.driver()) {
+        return Err(refused(format!(
+            "{driver} takes frames in memory of DPDK's own alone, and a port's are in its pool: \
+             use {instead}"
+        )));
+    }
     Ok(Box::new(Dpdk {
         spec: spec.to_string(),
         capabilities: capabilities(&probed, &options),

@@ -26,7 +26,9 @@
 //! None: a frame is received into, and sent from, our pool's buffers, each of which has a twin by
 //! which DPDK knows it (`twins.rs`). Where that cannot be the frame is copied once: sent frames of
 //! another pool than the port's, chains for a device that sends none, received frames that are in
-//! memory of the device's own (such as from a device that was given another port's frames).
+//! memory of the device's own (such as from a device that was given another port's frames). Devices
+//! that take frames in memory of DPDK's own alone, `net_af_xdp` and `net_virtio_user`, are refused:
+//! the drivers `af_xdp` and `vhost-user` do the same.
 
 mod arguments;
 #[cfg(feature = "dpdk")]
@@ -131,7 +133,10 @@ pub(crate) const DESCRIPTION: Description = Description {
         ),
         (
             Feature::Needs,
-            Support::Partly("feature `dpdk`, libdpdk 22.11 or later"),
+            Support::Partly(
+                "feature `dpdk`, libdpdk 22.11 or later; any device but `net_af_xdp` and \
+                 `net_virtio_user`, which want DPDK's own memory: use `af_xdp` and `vhost-user`",
+            ),
         ),
     ],
     check: |spec| Options::parse(spec).map(drop),

@@ -11,6 +11,12 @@
 //! twin makes one, from the twin's number ([`Twins::take`]). DPDK is trusted to hand back once what
 //! it was given once, as the process trusts it in all else. Free buffers that DPDK keeps for a
 //! thread, as it does for each of its mempools, are DPDK's too, until [`Twins::flush`].
+//!
+//! A twin does not have the flag of external memory (`RTE_MBUF_F_EXTERNAL`), though the mempool has
+//! that of pinned buffers, by which drivers find the memory that they map: with it DPDK would detach
+//! each buffer that it frees and count its sharers (`rte_pktmbuf_prefree_seg`). Without it a twin is
+//! a direct buffer. What is lost is that others attach to it (`rte_pktmbuf_attach`), since from the
+//! address of bytes DPDK could not go back to the twin; no driver does that to what it sends.
 
 use std::ffi::{CString, c_uint, c_void};
 use std::mem::{self, MaybeUninit};

@@ -51,6 +51,10 @@ use crate::drivers::virtio::Features;
 use crate::port::{PortConfig, PortError};
 use crate::spec::PortSpec;
 
+const UNFILTERED: Support = Support::NotOffered(
+    "there is no filter to be set: what the peer sends comes, whatever its address",
+);
+
 pub(crate) const DESCRIPTION: Description = Description {
     target: Some(Target {
         form: "PATH",
@@ -71,6 +75,8 @@ pub(crate) const DESCRIPTION: Description = Description {
             Feature::Jumbo,
             Support::Partly("up to `mtu`; to receive, with `mergeable` and a peer that has it"),
         ),
+        (Feature::Promiscuous, UNFILTERED),
+        (Feature::Multicast, UNFILTERED),
         (
             Feature::Statistics,
             Support::Partly("of the connection: sessions and violations of the protocol"),
