@@ -8,6 +8,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use clap::{Parser, Subcommand};
 use pollux_interop::exchange::{Exchange, Job, Outcome};
 use pollux_interop::frames::{Frames, Kind, Returned, default_ends, endpoint};
+use pollux_pmd::driver::Statistics;
 use pollux_pmd::lcore;
 use pollux_pmd::mempool::region::PageSize;
 use pollux_pmd::mempool::{Mempool, PoolConfig};
@@ -115,6 +116,8 @@ struct Report {
     balanced: bool,
     ledger: String,
     pool_full: bool,
+    /// The device's or the kernel's own counters at the end.
+    statistics: Statistics,
 }
 
 fn run(cli: &Cli) -> Result<bool> {
@@ -201,6 +204,7 @@ fn run(cli: &Cli) -> Result<bool> {
     for queue in &mut rx {
         queue.sync_counters();
     }
+    let statistics = port.statistics();
     drop(port.stop(rx, tx)?);
     let balance = ledger.balance();
     let report = Report {
@@ -210,6 +214,7 @@ fn run(cli: &Cli) -> Result<bool> {
         balanced: Balance::is_balanced(&balance),
         ledger: balance.to_string(),
         pool_full: pool.available() == pool.buffers(),
+        statistics,
         outcome,
     };
     println!("{}", serde_json::to_string(&report).context("report")?);
