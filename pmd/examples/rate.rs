@@ -1,6 +1,8 @@
 //! How many frames ports receive or send in a second, one queue, one core: what
 //! `scripts/compare-pmds` measures with. `rate SPEC rx|tx SECONDS [CPU [SIZE]]`, for example
-//! `cargo run --release -p pollux-pmd --example rate -- af_xdp:eth0 rx 5 1`; prints one number.
+//! `cargo run --release -p pollux-pmd --example rate -- af_xdp:eth0 rx 5 1`; prints one number. To
+//! receive it prints a second: cycles of the TSC for a frame, over the polls that had frames. That
+//! is what a frame costs, however fast or slow the sender is.
 //!
 //! `rate SPEC loop SECONDS CPU SIZE SPEC` wants the two ends of one cable: what comes in at either
 //! goes out at the other.
@@ -8,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use pollux_pmd::mempool::{Burst, Mempool, PoolCache, PoolConfig};
 use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpEndpoint, UdpTemplate};
-use pollux_pmd::{PortConfig, Registry, RxQueue, StartedPort, TxQueue, lcore};
+use pollux_pmd::{Clock, PortConfig, Registry, RxQueue, StartedPort, TscClock, TxQueue, lcore};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -54,9 +56,21 @@ fn main() -> Result<(), Failure> {
     let mut cache = pool.cache(256)?;
     let way = way.clone();
     let mut source = Source::new(size)?;
-    let work = move || -> Result<f64, Failure> {
+    let work = move || -> Result<(f64, Busy), Failure> {
+        let mut busy = Busy::default();
         let rate = match (&way[..], &mut ports[..]) {
-            ("rx", [port]) => measure(duration, || receive(&mut port.rx[0], &mut cache)),
+            ("rx", [port]) => {
+                let clock = TscClock::get();
+                measure(duration, || {
+                    let start = clock.now();
+                    let frames = receive(&mut port.rx[0], &mut cache);
+                    if frames > 0 {
+                        busy.frames += frames;
+                        busy.cycles += clock.now().since(start);
+                    }
+                    frames
+                })
+            }
             ("tx", [port]) => measure(duration, || send(&mut port.tx[0], &mut cache, &mut source)),
             ("loop", [a, b]) => {
                 for _ in 0..LOOP / 32 {
@@ -73,10 +87,21 @@ fn main() -> Result<(), Failure> {
         for port in ports {
             port.port.stop(port.rx, port.tx)?;
         }
-        Ok(rate)
+        Ok((rate, busy))
     };
-    println!("{:.0}", lcore::launch("rate", cpu, work)?.join()??);
+    let (rate, busy) = lcore::launch("rate", cpu, work)?.join()??;
+    match busy.frames {
+        0 => println!("{rate:.0}"),
+        frames => println!("{rate:.0} {:.1}", busy.cycles as f64 / frames as f64),
+    }
     Ok(())
+}
+
+/// The polls that had frames, all together.
+#[derive(Default)]
+struct Busy {
+    frames: u64,
+    cycles: u64,
 }
 
 /// Frames a second of `round`, which returns how many it had, from when it has some.

@@ -208,7 +208,7 @@ def veth(mtu=1500, queues=1, together=False):
 
 class Testpmd(Process):
     """testpmd at work: forwards by the time the block is entered. When that is left in order,
-    `counters` are what it has counted."""
+    `counters` are what it has counted, and `cycles` what a frame took it, if it records that."""
 
     def __init__(self, vdevs, mode, main=CPUS[0], worker=CPUS[-1], prefix=(),
                  memory=("--no-huge", "-m", 512), mbufs=16384, eal=(), options=(), start="start"):
@@ -216,7 +216,7 @@ class Testpmd(Process):
         remove_stale_folders()
         self._folder = RUNTIME / name()
         self._start, self._ports = start, len(vdevs)
-        self.counters = {}
+        self.counters, self.cycles = {}, None
         devices = [word for vdev in vdevs for word in ("--vdev", vdev)]
         # The first lcore waits for a line. stdbuf: what it says is seen when it says it, though this
         # is no terminal.
@@ -248,6 +248,8 @@ class Testpmd(Process):
                                 for n in re.findall(rf"{figure}: *(\d+)", port))
                     for figure in ("RX-packets", "TX-packets", "RX-dropped", "TX-dropped")
                 }
+                found = re.search(r"CPU cycles/packet=([\d.]+)", self.said())
+                self.cycles = float(found[1]) if found else None
             self.say("quit")
             # Several drivers end in a crash behind their work: the status says nothing.
             self.wait(PATIENCE if kind is None else 5)
