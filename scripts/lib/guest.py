@@ -16,6 +16,11 @@ PROGRAMS = ["pollux", "pollux-guest", "pollux-interop", "l0-trigger", "pollux-em
 MODULES = ["vfio-pci", "e1000e", "igb", "igbvf", "virtio_net", "virtio_pci", "af_packet"]
 
 
+# What a kernel is told that is to use its IOMMU, and a device that is behind it.
+IOMMU = "intel_iommu=on iommu.passthrough=0"
+VIRTIO = "virtio-net-pci,disable-legacy=on,iommu_platform=on,ats=on,host_mtu=9000"
+
+
 class Skip(Exception):
     """What a machine needs is not here."""
 
@@ -96,20 +101,35 @@ def libraries(programs):
     return sorted(set(re.findall(r"(/\S+) \(0x", said)))
 
 
-def initramfs(kernel, binaries, temp):
-    """All that the machine has of files: programs, modules, and its first process."""
+def install(file, root):
+    """Puts a file at its place below `root`. A link stays one: what is loaded by two names is to be
+    seen as one."""
+    real = file.resolve()
+    for path in dict.fromkeys((real, file)):
+        place = root / path.relative_to("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if place.is_symlink() or place.exists():
+            continue
+        if path == real:
+            shutil.copy(real, place)
+        else:
+            place.symlink_to(real)
+
+
+def initramfs(kernel, binaries, temp, programs=PROGRAMS, others=()):
+    """All that the machine has of files: our programs and those of others with what they need,
+    modules, and its first process."""
     root = temp / "root"
     for name in ("bin", "dev", "proc", "sys", "tmp", "modules"):
         (root / name).mkdir(parents=True)
     shutil.copy(shutil.which("busybox"), root / "bin")
     shutil.copy(ROOT / "apps/guest/init", root / "init")
     shutil.copy(ROOT / "scripts/bind", root / "bin")
-    for program in PROGRAMS:
-        must(["strip", "--strip-debug", "-o", root / "bin" / program, binaries / program])
-    for library in libraries([binaries / program for program in PROGRAMS]):
-        place = root / library.lstrip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(library, place)
+    ours = [binaries / program for program in programs]
+    for program in ours:
+        must(["strip", "--strip-debug", "-o", root / "bin" / program.name, program])
+    for file in dict.fromkeys(map(Path, [*others, *libraries([*ours, *others])])):
+        install(file, root)
     modules = kernel.modules()
     for module in modules:
         shutil.copy(module, root / "modules")
@@ -184,11 +204,15 @@ class Guest:
         # buffer that another may have freed while it waited for its lock (do_st_mmio_leN), and
         # writes of registers hit the guest's memory.
         words = [
-            "qemu-system-x86_64", "-accel", "tcg,thread=single", "-machine", "q35", "-cpu", "max", "-smp", "2", "-m", "1024",
+            "qemu-system-x86_64", "-accel", "tcg,thread=single", "-machine", "q35", "-cpu", "max",
+            "-smp", "2", "-m", "1024",
             "-nodefaults", "-display", "none", "-no-reboot",
-            "-kernel", kernel.image, "-initrd", image, "-append", f"console=ttyS0 quiet panic=-1 {append}",
+            "-kernel", kernel.image, "-initrd", image,
+            # On a host that is busy its timer's first ticks come late.
+            "-append", f"console=ttyS0 quiet panic=-1 no_timer_check {append}",
             "-serial", f"file:{log}", *chardevs, "-serial", "chardev:control",
-            "-mon", "chardev=monitor,mode=control", *arguments]
+            "-mon", "chardev=monitor,mode=control",
+            "-device", "intel-iommu,intremap=on,caching-mode=on,device-iotlb=on", *arguments]
         self.stderr = tempfile.TemporaryFile()
         # A session of its own: what a terminal sends to this script is not for it.
         self.child = subprocess.Popen(
