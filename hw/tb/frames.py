@@ -157,7 +157,7 @@ def fate(frame, port):
         taken = Payload(frame if form == WHOLE else frame[l4 + 8:l4 + length], stream, form, sport)
         return "checksum" if wrong else taken
     if (protocol == 1 and port.echo and number(l4) == 0x0800 and header == 20 and target == integer(port.ip)
-            and destination == integer(port.mac)):
+            and destination == integer(port.mac) and not frame[6] & 1):
         right = ones_sum(frame[l4:at + total]) == 0xFFFF
         return "malformed" if total < header + 8 else "echo" if right else "checksum"
     return whole() if port.catch_other else "unsupported"

@@ -95,7 +95,7 @@ module parse (
     wire  [15:0] lane3 = {view[55:48], view[63:56]};
 
     // Ethernet: to all, to this port, to others; what is inside.
-    logic        addressed, own, ipv4, arp;
+    logic        addressed, own, from_group, ipv4, arp;
     logic [15:0] tag;
     wire  [47:0] destination = {lane0, lane1, lane2};
 
@@ -140,6 +140,7 @@ module parse (
             above        <= s_axis_rx_tdata[63:32];
             lane3_before <= lane3;
             if (index == 0) begin
+                from_group <= view[48];
                 own       <= destination == cfg_mac;
                 addressed <= destination == cfg_mac || destination == '1 || (cfg_multicast && view[0])
                     || cfg_promiscuous;
@@ -217,7 +218,8 @@ module parse (
 
     // Verdict on the headers.
     wire        is_udp   = protocol == UDP;
-    wire        is_echo  = cfg_echo && protocol == ICMP && head == 16'h0800 && ihl == 4'd5 && own
+    // Nobody answers to a group (RFC 1122, 3.2.2.6).
+    wire        is_echo  = cfg_echo && protocol == ICMP && head == 16'h0800 && ihl == 4'd5 && own && !from_group
         && destination_ip == cfg_ip;
     wire        to_us    = destination_ip == cfg_ip || destination_ip == '1 || cfg_promiscuous
         || (cfg_multicast && destination_ip[31:28] == 4'hE);
