@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Gathers the payloads of one port, one word in each cycle, in units of 16 B, two of which are read
+// together from wherever they begin. Each payload begins with a unit of its own, and what its last
+// unit is not filled with is zero. How payloads ended is kept in a queue.
+
+module place_ring #(
+    parameter FRAMES = 8,  // payloads whose end may wait, a power of two
+    parameter UNITS  = 64  // units, a power of two
+) (
+    input  logic         clk,
+    input  logic         rst,
+
+    // Payloads.
+    input  logic         s_axis_payload_tvalid,
+    output logic         s_axis_payload_tready,
+    input  logic [63:0]  s_axis_payload_tdata,
+    input  logic [7:0]   s_axis_payload_tkeep,
+    input  logic         s_axis_payload_tlast,
+    input  logic [1:0]   s_axis_payload_tuser,
+
+    // Whole units held, the next two, and how many of them are used up now.
+    output logic [6:0]   held,
+    output logic [127:0] unit_0,
+    output logic [127:0] unit_1,
+    input  logic [6:0]   consumed,
+
+    // Nothing of the first payload is wanted any more.
+    input  logic         discard,
+
+    // Bytes so far of the payload that comes in; it is the first one if there is `more` and no end.
+    output logic [15:0]  gathered,
+    output logic         more,
+
+    // End of the first payload: its bytes, what is wrong with it. It is done with.
+    output logic         ended,
+    output logic [15:0]  end_bytes,
+    output logic [1:0]   end_user,
+    input  logic         next
+);
+    localparam AW = $clog2(UNITS);
+
+    generate
+        if (UNITS != 64) UNITS_must_be_64 parameter_error ();
+    endgenerate
+
+    // Units, one bit more than an address; whether half of the next unit is there.
+    logic [AW:0] head, tail, end_tail;
+    logic        half, end_room;
+    logic [15:0] bytes;
+    logic [3:0]  count;
+    logic [63:0] word;
+
+    integer k;
+    always_comb begin
+        count = '0;
+        for (k = 0; k < 8; k = k + 1) count = count + {3'd0, s_axis_payload_tkeep[k]};
+        for (k = 0; k < 8; k = k + 1) begin
+            word[k*8 +: 8] = s_axis_payload_tdata[k*8 +: 8] & {8{s_axis_payload_tkeep[k]}};
+        end
+    end
+
+    assign held                  = tail - head;
+    assign bytes                 = gathered + {12'd0, count};
+    assign s_axis_payload_tready = held < UNITS - 1 && end_room;
+    assign more                  = gathered != 0;
+
+    wire         take     = s_axis_payload_tvalid && s_axis_payload_tready;
+    wire         ends     = take && s_axis_payload_tlast;
+    wire         store    = take && s_axis_payload_tkeep[0];
+    // A unit is whole with its second word, or with the end of its payload.
+    wire         whole    = (store && (half || ends)) || (ends && half);
+    wire [AW:0]  new_tail = tail + {{AW{1'b0}}, whole};
+
+    always_ff @(posedge clk) begin
+        tail <= new_tail;
+        if (store) half <= !half;
+        if (take) gathered <= ends ? '0 : bytes;
+        if (ends) half <= 1'b0;
+        // What is thrown away ends where the payload ends, if that is known.
+        head <= discard ? (ended ? end_tail : tail) : head + consumed;
+        if (rst) begin
+            tail     <= '0;
+            head     <= '0;
+            half     <= 1'b0;
+            gathered <= '0;
+        end
+    end
+
+    /* verilator lint_off PINCONNECTEMPTY */
+    fifo_sync #(.WIDTH(16 + 2 + AW + 1), .DEPTH(FRAMES)) tails (
+        .clk, .rst,
+        .s_valid(ends), .s_ready(end_room), .s_data({bytes, s_axis_payload_tuser, new_tail}),
+        .m_valid(ended), .m_ready(next), .m_data({end_bytes, end_user, end_tail}), .level()
+    );
+    /* verilator lint_on PINCONNECTEMPTY */
+
+    // Even and odd units, first and second words; a first word clears the second.
+    logic [63:0] even_0 [0:UNITS/2-1];
+    logic [63:0] even_1 [0:UNITS/2-1];
+    logic [63:0] odd_0 [0:UNITS/2-1];
+    logic [63:0] odd_1 [0:UNITS/2-1];
+
+    wire [AW-2:0] row = tail[AW-1:1];
+
+    always_ff @(posedge clk) begin
+        if (store && !tail[0] && !half) even_0[row] <= word;
+        if (store && !tail[0]) even_1[row] <= half ? word : 64'd0;
+        if (store && tail[0] && !half) odd_0[row] <= word;
+        if (store && tail[0]) odd_1[row] <= half ? word : 64'd0;
+    end
+
+    wire [AW-2:0]  odd_row  = head[AW-1:1];
+    wire [AW-2:0]  even_row = head[AW-1:1] + {{(AW-2){1'b0}}, head[0]};
+    wire [127:0]   even     = {even_1[even_row], even_0[even_row]};
+    wire [127:0]   odd      = {odd_1[odd_row], odd_0[odd_row]};
+
+    assign unit_0 = head[0] ? odd : even;
+    assign unit_1 = head[0] ? even : odd;
+endmodule
