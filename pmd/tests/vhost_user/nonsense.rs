@@ -185,7 +185,7 @@ const ATTACKS: &[Attack] = &[
         raw.request(SET_VRING_NUM, &[0; 12]);
     }),
     ("features that were not offered", |raw| {
-        raw.number(SET_FEATURES, VERSION_1 | 1 << 28);
+        raw.number(SET_FEATURES, VERSION_1 | 1 << 29);
     }),
     ("features of the protocol that were not offered", |raw| {
         raw.number(SET_PROTOCOL_FEATURES, 1 << 5);

@@ -119,19 +119,23 @@ impl VhostUser {
             packed,
             in_order,
             mergeable,
+            ref role,
             ..
         } = self.options;
+        // What DPDK's driver (22.11) puts into tables of packed rings is not what section 2.8.7 of
+        // the standard says: it is not asked for any.
+        let indirect = !(packed && matches!(role, Role::Device));
         [
+            (indirect, Features::INDIRECT),
             (packed, Features::PACKED),
             (in_order, Features::IN_ORDER),
             (mergeable, Features::MERGEABLE),
         ]
         .into_iter()
         .filter(|(on, _)| *on)
-        .fold(
-            Features::VERSION_1 | Features::MTU | Features::INDIRECT,
-            |all, (_, one)| all | one,
-        )
+        .fold(Features::VERSION_1 | Features::MTU, |all, (_, one)| {
+            all | one
+        })
     }
 
     fn ring_size(&self, config: &PortConfig) -> usize {
