@@ -265,17 +265,17 @@ module mac_rx (
         pause_quanta    <= quanta;
     end
 
-    // The time of the start goes along: sampled with the start, beside A, beside the output.
-    logic [96:0] start_time, a_time, out_time;
+    // The time of the start goes along. A start that is seen before the first word of the frame
+    // before it is out would make that a runt, which is bad.
+    logic [96:0] start_time, out_time;
     logic        b_first;
 
     assign {m_axis_rx_wire_valid, m_axis_rx_wire, m_axis_rx_stamp} = out_time;
 
     always_ff @(posedge clk) begin
         if (start_low || start_high) start_time <= {now_wire_valid, now_wire, now_stamp};
-        if (first) a_time <= start_time;
         b_first <= a_first;
-        if (b_first) out_time <= a_time;
+        if (b_first) out_time <= start_time;
     end
 
     assign busy = half || in_frame || spoilt || a_valid || b_valid || m_axis_rx_tvalid;

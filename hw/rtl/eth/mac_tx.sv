@@ -234,13 +234,13 @@ module mac_tx (
     end
 
     always_ff @(posedge clk) begin
-        rest         <= !rst && x_valid && x_last && !x_spoilt;
+        rest         <= !rst && x_valid && x_last;
         rest_data    <= end_high;
         rest_control <= control_high;
     end
 
     // Half a word later, if it begins in lane 4. What is held when the lane changes is idle, since
-    // a gap has at least 9 bytes.
+    // a gap has at least 9 bytes, and has been sent or not without a difference.
     logic [31:0] held_data;
     logic [3:0]  held_control;
     wire  [31:0] y_data_low     = y_data[31:0];
@@ -251,8 +251,8 @@ module mac_tx (
     always_ff @(posedge clk) begin
         xgmii_txd    <= x_shift ? {y_data_low, held_data} : y_data;
         xgmii_txc    <= x_shift ? {y_control_low, held_control} : y_control;
-        held_data    <= x_shift ? y_data_high : idle_data;
-        held_control <= x_shift ? y_control_high : idle_control;
+        held_data    <= y_data_high;
+        held_control <= y_control_high;
         if (rst) begin
             xgmii_txd    <= {8{IDLE}};
             xgmii_txc    <= 8'hFF;

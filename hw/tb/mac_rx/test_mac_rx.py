@@ -63,6 +63,9 @@ class TB:
                     self.starts.append(self.cycle)
                     self.stamps.append(dut.m_axis_rx_stamp.value.integer)
                 keep, last = dut.m_axis_rx_tkeep.value.integer, dut.m_axis_rx_tlast.value == 1
+                # Each frame is counted with its last word, and what has no cause is good.
+                bad = any(getattr(dut, f"inc_{cause}").value == 1 for cause in CAUSES)
+                assert not last or dut.inc_frames.value == 1 and bad == (dut.m_axis_rx_tuser.value == 1)
                 count = keep.bit_length()
                 assert keep == (1 << count) - 1 and (last or count == 8) and count, f"tkeep {keep:08b}"
                 data += dut.m_axis_rx_tdata.value.integer.to_bytes(8, "little")[:count]
