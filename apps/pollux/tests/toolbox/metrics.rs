@@ -7,20 +7,21 @@ use std::process::{Child, Command, Stdio};
 use crate::support::{Capture, Folder, datagram, pollux, refused, run, text};
 
 /// A sub-command that serves its metrics, until this is dropped.
-struct Watched {
+pub(crate) struct Watched {
     child: Child,
     address: String,
 }
 
 impl Watched {
+    /// Starts it, and waits until its ports are open, which is when it says where the page is.
     #[track_caller]
-    fn start(command: &str, args: &[&str]) -> Self {
+    pub(crate) fn start(command: &str, args: &[&str]) -> Self {
         let child = pollux(command)
             .args(args)
-            .args(["--metrics", "127.0.0.1:0", "--duration", "30"])
+            .args(["--metrics", "127.0.0.1:0", "--duration", "100"])
             // So that it says which port the system chose.
             .env("RUST_LOG", "info")
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn();
         let mut child = child.unwrap();
@@ -48,9 +49,9 @@ impl Watched {
 
     /// The value of a sample, once it is there and above `floor`.
     #[track_caller]
-    fn above(&self, floor: f64, sample: &str) -> f64 {
+    pub(crate) fn above(&self, floor: f64, sample: &str) -> f64 {
         let mut page = String::new();
-        for _ in 0..500 {
+        for _ in 0..3000 {
             page = self.page();
             let line = page.lines().find_map(|line| line.strip_prefix(sample));
             match line.map(|value| value.trim().parse().unwrap()) {
@@ -59,6 +60,15 @@ impl Watched {
             }
         }
         panic!("no {sample} above {floor}: {page}");
+    }
+
+    /// Ends it; what it has printed, which is little.
+    pub(crate) fn printed(mut self) -> String {
+        let mut stdout = self.child.stdout.take().unwrap();
+        drop(self);
+        let mut printed = String::new();
+        stdout.read_to_string(&mut printed).unwrap();
+        printed
     }
 }
 

@@ -5,9 +5,10 @@ use std::net::UdpSocket;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{pollux, report};
+use crate::metrics::Watched;
 use crate::support::{Capture, datagram, json_of, text};
 
 #[test]
@@ -26,8 +27,8 @@ fn a_recording_at_its_own_pace_can_be_left_early() {
     assert_eq!(report["delivered"], 1);
 }
 
-/// Starts the program, waits until it listens, does something, and sends it a signal.
-fn interrupted(port: &str, signal: &str, meanwhile: impl FnOnce()) -> Output {
+/// Starts the program, waits until it listens, and sends it a signal.
+fn interrupted(port: &str, signal: &str) -> Output {
     let mut child = pollux()
         .args(["--json", "--port", port])
         .stdout(Stdio::piped())
@@ -37,7 +38,6 @@ fn interrupted(port: &str, signal: &str, meanwhile: impl FnOnce()) -> Output {
     while !listens(&child) && child.try_wait().unwrap().is_none() {
         std::thread::sleep(Duration::from_millis(1));
     }
-    meanwhile();
     let kill = format!("kill -{signal} {}", child.id());
     let killed = Command::new("sh").args(["-c", &kill]).status().unwrap();
     let output = child.wait_with_output().unwrap();
@@ -60,7 +60,7 @@ fn listens(child: &Child) -> bool {
 #[test]
 fn a_signal_ends_the_run_in_order() {
     for signal in ["INT", "TERM"] {
-        let output = interrupted("null", signal, || ());
+        let output = interrupted("null", signal);
         assert_eq!(json_of(&output)["balanced"], true);
     }
 }
@@ -77,16 +77,16 @@ fn datagrams_of_the_kernel_are_heard() {
     }
     let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
     let to = receiver.local_addr().unwrap();
-    let output = interrupted("af_packet:lo", "INT", || {
-        for _ in 0..10 {
-            receiver.send_to(&[7; 33], to).unwrap();
-        }
-        for _ in 0..10 {
-            receiver.recv(&mut [0; 64]).unwrap();
-        }
-        std::thread::sleep(Duration::from_secs(1));
-    });
-    let report = json_of(&output);
+    let listening = Watched::start("streams", &["--json", "--port", "af_packet:lo"]);
+    for _ in 0..10 {
+        receiver.send_to(&[7; 33], to).unwrap();
+    }
+    let frames = format!(
+        "pollux_stream_frames_total{{stream=\"127.0.0.1 to {}\"}}",
+        to.port()
+    );
+    listening.above(9.0, &frames);
+    let report: Value = serde_json::from_str(&listening.printed()).unwrap();
     assert_eq!(report["balanced"], true);
     let expected = json!({
         "src_ip": "127.0.0.1", "dst_port": to.port(), "packets": 10, "bytes": 330
