@@ -5,7 +5,7 @@ import random
 import cocotb
 
 import cycles as table
-from core import Cycles, Window, joined, part
+from core import Cycles, Window, joined
 from lists import BAD, FAULT, FLUSH, FULL, MALFORMED, NO_BUFFER, NO_EVENT, OFF, OVERSIZE, PLACED, TIMEOUT, List
 
 PARAMETERS = [{"PORTS": 4}, {"PORTS": 1, "EVENT_QUEUES": 1}]
