@@ -20,6 +20,24 @@ pub(crate) struct Row<'a> {
     pub(crate) seconds: f64,
 }
 
+/// What a program has forwarded.
+#[derive(Serialize)]
+pub(crate) struct Figure {
+    side: &'static str,
+    frames: u64,
+    seconds: f64,
+}
+
+impl Figure {
+    pub(crate) fn new(side: &'static str, frames: u64, seconds: f64) -> Self {
+        Self {
+            side,
+            frames,
+            seconds,
+        }
+    }
+}
+
 pub(crate) struct Control(File);
 
 impl Control {
@@ -43,6 +61,11 @@ impl Control {
     /// A test has ended.
     pub(crate) fn report(&mut self, row: &Row) -> Result<()> {
         self.say("row", row)
+    }
+
+    /// A measurement has ended.
+    pub(crate) fn figure(&mut self, figure: &Figure) -> Result<()> {
+        self.say("figure", figure)
     }
 
     /// All tests have ended.

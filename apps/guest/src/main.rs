@@ -3,6 +3,7 @@
 //! driver they drive.
 
 mod bench;
+mod compare;
 mod control;
 mod machine;
 mod nic;
@@ -10,9 +11,11 @@ mod reflector;
 mod rig;
 mod runner;
 mod suite;
+mod wake;
 mod wire;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
@@ -39,6 +42,12 @@ enum Command {
         /// Those of these names; none: all
         tests: Vec<String>,
     },
+    /// Forward between two NICs by turns with `pollux forward` and with testpmd
+    Compare {
+        rounds: u32,
+        /// Of each turn
+        seconds: f64,
+    },
     /// Send the frames of a NIC back as they come, until standard input ends; say when it begins
     Reflect {
         machine: String,
@@ -46,6 +55,13 @@ enum Command {
         /// More of the port's, with a comma in front
         #[arg(default_value = "")]
         options: String,
+    },
+    /// Send frames to a port whose loop sleeps, from one that is wired to it; print how long it took
+    Wake {
+        from: String,
+        to: String,
+        #[arg(default_value_t = 1000)]
+        count: usize,
     },
     /// Run one test here
     Test { machine: String, test: String },
@@ -72,6 +88,10 @@ fn run(command: Command) -> anyhow::Result<()> {
             machine: name,
             tests,
         } => runner::run(machine(&name)?, &tests),
+        Command::Compare { rounds, seconds } => {
+            compare::compare(rounds, Duration::try_from_secs_f64(seconds)?)
+        }
+        Command::Wake { from, to, count } => wake::between(&from, &to, count),
         Command::Reflect {
             machine: name,
             address,

@@ -16,6 +16,7 @@ use crate::control::Control;
 use crate::nic::{PATIENCE, wait_until};
 use crate::reflector::Reflector;
 use crate::rig::{BOTH_WAYS, End, IP_A, IP_B, Rig, Setup, check_books, pool};
+use crate::wake;
 use crate::wire::Sender;
 
 pub(crate) const LINK: &[Test] = &[Test {
@@ -29,6 +30,11 @@ pub(crate) const LIFE: &[Test] = &[
         name: "restart",
         shows: "a port stops and starts many times (100; igb: 10), with traffic each time",
         run: restart,
+    },
+    Test {
+        name: "sleep",
+        shows: "a loop that sleeps is woken by the frame that comes, and has it",
+        run: sleep,
     },
     Test {
         name: "killed",
@@ -91,6 +97,27 @@ fn restart(bench: &Bench) -> Result<()> {
         }
     }
     rig.close()
+}
+
+/// How long it took is in the machine's log.
+fn sleep(bench: &Bench) -> Result<()> {
+    const COUNT: usize = 25;
+    let pool = pool(Setup::default().buffers)?;
+    let [mut a, mut b] = End::open_both(bench, &pool, Setup::default())?;
+    for _ in BOTH_WAYS {
+        let mut ledger = Ledger::new();
+        let (times, sleeps) = wake::measure(&mut a, &mut b, &pool, &mut ledger, COUNT)?;
+        println!("{}; {sleeps} sleeps", wake::show(&times));
+        ensure!(sleeps > 0, "the loop has never slept");
+        println!("{}", ledger.check()?);
+        (a, b) = (b, a);
+    }
+    drop((a.stop()?, b.stop()?));
+    ensure!(
+        pool.available() == pool.buffers(),
+        "buffers are missing after the stop"
+    );
+    Ok(())
 }
 
 /// Throws away what is still on its way, and has the ports carry frames.
