@@ -5,6 +5,7 @@ pub mod af_packet;
 pub mod af_xdp;
 mod card;
 mod chain;
+mod dma;
 pub mod dpdk;
 mod e1000e;
 mod igb;

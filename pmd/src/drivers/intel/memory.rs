@@ -6,7 +6,7 @@ use pollux_mempool::{MemoryRegion, Mempool};
 
 use super::descriptors::Ring;
 use crate::bus::{BusError, Device, DmaMapping};
-use crate::drivers::virtio::DeviceAddresses;
+use crate::drivers::dma::DeviceAddresses;
 
 /// Memory that a device reaches until this is dropped.
 pub(crate) struct Memory {

@@ -16,7 +16,7 @@ use super::descriptors::MIN_RING;
 use super::descriptors::{Format, Received, Ring};
 use crate::clock::Clock;
 use crate::driver::{Origin, RxDriver};
-use crate::drivers::virtio::{Assembly, DeviceAddresses};
+use crate::drivers::dma::{Assembly, DeviceAddresses};
 use crate::ledger::{Cause, Tally};
 use crate::port::RxState;
 

@@ -13,7 +13,7 @@ use pollux_mempool::{Burst, BurstMut, ChecksumRequest, Mbuf, Mempool, PoolCache}
 use super::descriptors::{REPORT, Ring, TxFormat, is_sent};
 use crate::clock::Clock;
 use crate::driver::TxDriver;
-use crate::drivers::virtio::{Assembly, DeviceAddresses, alloc};
+use crate::drivers::dma::{Assembly, DeviceAddresses, alloc};
 use crate::ledger::Sent;
 
 /// How long the end waits for frames that are on their way.

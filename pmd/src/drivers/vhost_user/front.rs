@@ -13,9 +13,8 @@ use super::message::{
     Header, NO_FD, Region, Request, TableHead, VringAddress, VringState, protocol,
 };
 use super::queues::{RxSlot, TxSlot, watch};
-use crate::drivers::virtio::{
-    DeviceAddresses, Doorbell, DriverRx, DriverTx, Features, QueueMemory, RingFeatures,
-};
+use crate::drivers::dma::DeviceAddresses;
+use crate::drivers::virtio::{Doorbell, DriverRx, DriverTx, Features, QueueMemory, RingFeatures};
 
 pub(super) struct Front {
     /// What is accepted of what the back end offers.

@@ -10,11 +10,12 @@ use super::areas::{Areas, RingMemory, Shape};
 use super::packed::{Packed, Position};
 use super::split::Split;
 use super::{
-    DeviceAddresses, DeviceRx, DeviceTx, Doorbell, DriverRx, DriverTx, LINGER, PeerMemory,
-    PeerRegion, Piece, QueueMemory, RingFeatures, header,
+    DeviceRx, DeviceTx, Doorbell, DriverRx, DriverTx, LINGER, PeerMemory, PeerRegion, Piece,
+    QueueMemory, RingFeatures, header,
 };
 use crate::clock::TscClock;
 use crate::driver::Origin;
+use crate::drivers::dma::DeviceAddresses;
 use crate::ledger::{Sent, Tally};
 
 /// What the two sides have agreed on: bit 0 packed, bit 1 in order, bit 2 mergeable, bit 3 tables of

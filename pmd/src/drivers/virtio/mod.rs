@@ -24,14 +24,11 @@
 //! such loss, and does nothing any more until it is made anew. Its buffers come back when it is
 //! dropped.
 
-mod addresses;
 mod areas;
-mod copy;
 mod device;
 mod doorbell;
 mod driver;
 mod features;
-mod frame;
 mod header;
 #[cfg(any(test, fuzzing))]
 pub mod hostile;
@@ -42,13 +39,11 @@ mod split;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use addresses::DeviceAddresses;
 pub(crate) use areas::{Areas, QueueMemory};
 pub(crate) use device::{DeviceRx, DeviceTx};
 pub(crate) use doorbell::{Doorbell, Notify};
 pub(crate) use driver::{DriverRx, DriverTx, LINGER, always_posted};
 pub(crate) use features::{Features, RingFeatures};
-pub(crate) use frame::{Assembly, alloc};
 pub(crate) use peer::{PeerMemory, PeerRegion};
 
 /// Where a part of a buffer is for the device, and how many bytes it has.

@@ -10,9 +10,8 @@ use super::split::SplitRing;
 use super::{CHUNK, Direction, Pieces, Ring, Single, room_for_pieces};
 use crate::clock::{Clock, TscClock};
 use crate::driver::Origin;
+use crate::drivers::dma::{Assembly, copy_frame, prefetch};
 use crate::drivers::virtio::areas::{QueueError, RingMemory};
-use crate::drivers::virtio::copy::{copy_frame, prefetch};
-use crate::drivers::virtio::frame::Assembly;
 use crate::drivers::virtio::{
     Broken, Doorbell, Either, PeerMemory, Piece, RingFeatures, either, header,
 };

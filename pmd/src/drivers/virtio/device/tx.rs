@@ -9,8 +9,8 @@ use pollux_mempool::{BurstMut, Mbuf, PoolCache};
 use super::packed::PackedRing;
 use super::split::SplitRing;
 use super::{CHUNK, Chain, Direction, Pieces, Ring, Single, room_for_pieces};
+use crate::drivers::dma::{copy_frame, prefetch};
 use crate::drivers::virtio::areas::{QueueError, RingMemory};
-use crate::drivers::virtio::copy::{copy_frame, prefetch};
 use crate::drivers::virtio::{
     Broken, Doorbell, Either, PeerMemory, Piece, RingFeatures, either, header,
 };

@@ -12,12 +12,12 @@ use super::packed::PackedRing;
 use super::split::SplitRing;
 use crate::clock::{Clock, TscClock};
 use crate::driver::Origin;
+use crate::drivers::dma::{Assembly, DeviceAddresses};
 use crate::drivers::virtio::areas::{QueueMemory, RingMemory};
-use crate::drivers::virtio::frame::Assembly;
 use crate::drivers::virtio::header::Told;
 use crate::drivers::virtio::split::WRITE;
 use crate::drivers::virtio::{
-    Broken, DeviceAddresses, Doorbell, Either, Notify, Piece, RingFeatures, either, header,
+    Broken, Doorbell, Either, Notify, Piece, RingFeatures, either, header,
 };
 use crate::ledger::{Cause, Tally};
 use crate::net::finish_checksum_at;

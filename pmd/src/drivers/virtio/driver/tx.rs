@@ -10,11 +10,11 @@ use super::Ring;
 use super::packed::PackedRing;
 use super::split::SplitRing;
 use crate::clock::Clock;
+use crate::drivers::dma::{Assembly, DeviceAddresses, alloc};
 use crate::drivers::virtio::areas::QueueMemory;
-use crate::drivers::virtio::frame::{Assembly, alloc};
 use crate::drivers::virtio::split::INDIRECT;
 use crate::drivers::virtio::{
-    Broken, DeviceAddresses, Doorbell, Either, Notify, Piece, RingFeatures, either, header,
+    Broken, Doorbell, Either, Notify, Piece, RingFeatures, either, header,
 };
 use crate::ledger::Sent;
 use crate::net::finish_checksum;

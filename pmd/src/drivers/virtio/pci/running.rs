@@ -9,7 +9,7 @@ use pollux_mempool::region::MemoryRegion;
 use super::common::status;
 use super::registers::Registers;
 use crate::bus::{BusError, Device, DmaMapping, Interrupts};
-use crate::drivers::virtio::DeviceAddresses;
+use crate::drivers::dma::DeviceAddresses;
 
 /// A device that may reach memory of ours, until [`quiesce`](Self::quiesce) returns. Its memory is
 /// unmapped behind that, when the value is dropped.

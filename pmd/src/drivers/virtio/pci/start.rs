@@ -14,10 +14,9 @@ use super::{holds, wrong};
 use crate::bus::{BusError, Device};
 use crate::driver::Queues;
 use crate::driver::filter::Filter;
+use crate::drivers::dma::DeviceAddresses;
 use crate::drivers::virtio::areas::{Areas, MAX_SIZE};
-use crate::drivers::virtio::{
-    DeviceAddresses, Doorbell, DriverRx, DriverTx, Features, QueueMemory, RingFeatures,
-};
+use crate::drivers::virtio::{Doorbell, DriverRx, DriverTx, Features, QueueMemory, RingFeatures};
 use crate::port::PortConfig;
 
 /// Most descriptors of a control queue: it has one command at a time.

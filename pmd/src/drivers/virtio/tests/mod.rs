@@ -17,6 +17,7 @@ use pollux_mempool::{BurstMut, IovaMap, Mbuf, Mempool, PoolCache, PoolConfig};
 use super::*;
 use crate::clock::TscClock;
 use crate::driver::Origin;
+use crate::drivers::dma::DeviceAddresses;
 use crate::ledger::{Sent, Tally};
 
 /// One side's loop: its pool, and what it counts.

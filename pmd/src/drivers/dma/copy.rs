@@ -9,7 +9,7 @@ use std::ptr::{self, NonNull};
 /// `from` is valid for reads and `to` for writes of `len` bytes, and they do not overlap. Another
 /// process may write to either meanwhile: then the copy has some bytes of before and some of after.
 #[inline(always)]
-pub(super) unsafe fn copy_frame(from: NonNull<u8>, to: NonNull<u8>, len: usize) {
+pub(crate) unsafe fn copy_frame(from: NonNull<u8>, to: NonNull<u8>, len: usize) {
     let (from, to) = (from.as_ptr().cast_const(), to.as_ptr());
     // SAFETY: each branch copies its first and its last bytes, of which it has enough; together
     // they are all.
@@ -40,7 +40,7 @@ unsafe fn ends<const N: usize>(from: *const u8, to: *mut u8, len: usize) {
 
 /// Has a cache line fetched that is needed soon.
 #[inline(always)]
-pub(super) fn prefetch(at: NonNull<u8>) {
+pub(crate) fn prefetch(at: NonNull<u8>) {
     use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     // SAFETY: a hint; it does nothing where there is no memory.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(at.as_ptr().cast_const().cast()) };

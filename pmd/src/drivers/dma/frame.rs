@@ -7,7 +7,7 @@ use pollux_mempool::{Mbuf, Mempool, PoolCache};
 use super::copy::copy_frame;
 
 /// Most buffers of a frame: what [`Mbuf::chain`] takes.
-pub(super) const MAX_SEGMENTS: usize = 1024;
+const MAX_SEGMENTS: usize = 1024;
 
 /// Puts buffers together to a frame, each in one step whatever the frame's length.
 pub(crate) struct Assembly {
