@@ -129,10 +129,12 @@ pub trait Device: DmaMemory + 'static {
     fn reset(&self) -> Result<(), BusError>;
 
     /// Has it so many virtual functions (PCIe SR-IOV), each a device of its own; 0 removes them.
-    /// Those that are in use are waited for, so this is for the thread that opens and closes ports.
+    /// Programs that have some of those that are removed are waited for, some seconds at most, so
+    /// this is for the thread that opens and closes ports.
     ///
     /// # Errors
-    /// It has none, or fewer, or the system refused, and what to do about it.
+    /// It has none, or fewer, or somebody has one still, or the system refused; and what to do
+    /// about it.
     fn set_virtual_functions(&self, _count: u16) -> Result<(), BusError> {
         let device = self.name().into();
         let what = "has no virtual functions".into();
@@ -247,7 +249,8 @@ pub enum BusError {
     /// The window ends too early for this driver.
     #[error(
         "BAR {index} of {device} has {len} bytes, the driver needs {needed}: it is not the device \
-         that its number says"
+         that its number says, or its bridge has no room for more; update the firmware, or have \
+         the machine's monitor give it whole BARs (a guest), and look at `lspci -vv -s {device}`"
     )]
     BarTooSmall {
         /// The device.

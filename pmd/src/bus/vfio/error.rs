@@ -1,9 +1,10 @@
 //! Why a device cannot be had, in words that say what to do.
 
 use std::io;
+use std::path::PathBuf;
 
 use crate::bus::BusError;
-use crate::bus::pci::{ALLOW_NO_IOMMU, Function, Sysfs};
+use crate::bus::pci::{ALLOW_NO_IOMMU, Address, Function, Sysfs};
 
 /// The system refused a step.
 pub(super) fn system(
@@ -175,6 +176,24 @@ pub(super) fn map(
         }
         _ => system(device, what, "", error),
     }
+}
+
+/// Programs have virtual functions of it, and the kernel would wait for them without an end.
+pub(super) fn functions_in_use(device: &str, used: &[(Address, PathBuf)]) -> BusError {
+    let names: Vec<_> = used.iter().map(|(vf, _)| vf.to_string()).collect();
+    let files: Vec<_> = used
+        .iter()
+        .map(|(_, at)| at.display().to_string())
+        .collect();
+    wrong(
+        device,
+        format!(
+            "a program has its virtual functions {}, so that they cannot be removed: end it \
+             (`fuser -v {}` names it), then: echo 0 > /sys/bus/pci/devices/{device}/sriov_numvfs",
+            names.join(", "),
+            files.join(" ")
+        ),
+    )
 }
 
 /// Its virtual functions are not made.

@@ -1,5 +1,6 @@
 //! Which file of /dev hands out a device, and what is in the way, as far as sysfs tells.
 
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
 use super::error;
@@ -55,7 +56,8 @@ pub(super) fn find(
         .vfio_device()
         .map(|own| dev.join("vfio/devices").join(own));
     let way = match (own, function.group) {
-        (Some(own), _) if own.exists() && dev.join("iommu").exists() => Way::Own(own),
+        // The files of groups may be there for others than these are, in a container above all.
+        (Some(own), _) if opens(&own) && opens(&dev.join("iommu")) => Way::Own(own),
         (_, group) => {
             let group = group.unwrap_or_default();
             let prefix = if unprotected { "noiommu-" } else { "" };
@@ -66,4 +68,9 @@ pub(super) fn find(
         }
     };
     Ok((function, way))
+}
+
+/// Whether a file is there, and may be opened.
+fn opens(path: &Path) -> bool {
+    OpenOptions::new().read(true).write(true).open(path).is_ok()
 }

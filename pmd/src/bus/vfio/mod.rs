@@ -4,6 +4,7 @@
 mod abi;
 mod error;
 mod find;
+mod functions;
 mod interrupts;
 mod limits;
 mod space;
@@ -12,9 +13,8 @@ mod tests;
 mod token;
 
 use std::ffi::CString;
-use std::fs;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -25,6 +25,7 @@ use vfio_bindings::bindings::vfio::{
 };
 
 use self::find::Way;
+use self::functions::Functions;
 use self::space::{Member, Space, Translation};
 pub use self::token::VfToken;
 use super::mapped::MappedBar;
@@ -49,6 +50,7 @@ pub struct VfioDevice(Arc<Inner>);
 struct Inner {
     name: String,
     function: Function,
+    functions: Functions,
     ids: Ids,
     can_reset: bool,
     config: Region,
@@ -103,6 +105,7 @@ impl VfioDevice {
         let request = interrupts::on_request(file.as_fd()).map_err(refused)?;
         let mut inner = Inner {
             name,
+            functions: Functions::new(sysfs, dev, &function),
             function,
             ids: Ids::default(),
             can_reset: info.flags & VFIO_DEVICE_FLAGS_RESET != 0,
@@ -365,16 +368,7 @@ impl Device for VfioDevice {
     }
 
     fn set_virtual_functions(&self, count: u16) -> Result<(), BusError> {
-        let path: PathBuf = self.0.function.folder().join("sriov_numvfs");
-        let write = |count: u16| fs::write(&path, count.to_string());
-        // The kernel changes their number by way of none.
-        match write(count) {
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && count > 0 => {
-                write(0).and_then(|()| write(count))
-            }
-            result => result,
-        }
-        .map_err(|error| error::virtual_functions(&self.0.name, count, error))
+        self.0.functions.set(count)
     }
 
     fn is_gone(&self) -> bool {

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::fence;
@@ -144,6 +145,10 @@ fn a_device_is_handed_out_by_its_own_file_or_by_its_group() {
     assert_eq!(machine.way(false), group("7", false), "no /dev/iommu");
     machine.file("dev/iommu", "");
     assert_eq!(machine.way(false), Way::Own(machine.0.path().join(own)));
+    // What may not be opened, root may: but nobody opens a folder for writing.
+    fs::remove_file(machine.0.path().join(own)).unwrap();
+    fs::create_dir(machine.0.path().join(own)).unwrap();
+    assert_eq!(machine.way(false), group("7", false), "not to be opened");
 
     let machine = Machine::new();
     machine
