@@ -17,15 +17,18 @@
 mod filter;
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::hint::black_box;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
 
 thread_local! {
     static CALLS: Cell<u64> = const { Cell::new(0) };
+    /// Whether what the thread does counts, if somebody listens to it.
+    static OPEN: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
 /// The system's allocator, which counts the calls of each thread.
@@ -114,12 +117,12 @@ impl fmt::Display for Noise {
 }
 
 /// Says from where to where the listening goes.
-pub struct Ear<'a> {
-    open: &'a AtomicBool,
+pub struct Ear {
+    open: Arc<AtomicBool>,
     allocator_calls: Cell<u64>,
 }
 
-impl Ear<'_> {
+impl Ear {
     /// Runs `work` and takes note of all that it does besides work.
     pub fn during<T>(&self, work: impl FnOnce() -> T) -> T {
         let before = allocator_calls();
@@ -132,6 +135,20 @@ impl Ear<'_> {
     }
 }
 
+/// Runs `work` unheard, inside [`Ear::during`] too: what a device that is made of software does, for
+/// one, which a real device would do by itself.
+pub fn aside<T>(work: impl FnOnce() -> T) -> T {
+    let calls = CALLS.get();
+    let open = OPEN.with_borrow(Clone::clone);
+    let open = open.filter(|open| open.swap(false, Ordering::SeqCst));
+    let result = work();
+    if let Some(open) = open {
+        open.store(true, Ordering::SeqCst);
+    }
+    CALLS.set(calls);
+    result
+}
+
 /// No listener yet. File descriptors and negated error numbers are others.
 const PENDING: i32 = i32::MIN;
 
@@ -140,8 +157,8 @@ const PENDING: i32 = i32::MIN;
 ///
 /// # Panics
 /// If `body` does.
-pub fn listen<T: Send>(body: impl FnOnce(&Ear<'_>) -> T + Send) -> (T, Noise) {
-    let (open, listener) = (AtomicBool::new(false), AtomicI32::new(PENDING));
+pub fn listen<T: Send>(body: impl FnOnce(&Ear) -> T + Send) -> (T, Noise) {
+    let (open, listener) = (Arc::new(AtomicBool::new(false)), AtomicI32::new(PENDING));
     // All memory for the supervisor is there before: a thread that waits for it may hold a lock of
     // the allocator.
     let mut system_calls = Vec::with_capacity(64);
@@ -154,8 +171,9 @@ pub fn listen<T: Send>(body: impl FnOnce(&Ear<'_>) -> T + Send) -> (T, Noise) {
                 Ordering::SeqCst,
             );
             assert!(is_counting(), "another global allocator is in the way");
+            OPEN.set(Some(open.clone()));
             let ear = Ear {
-                open: &open,
+                open: open.clone(),
                 allocator_calls: Cell::new(0),
             };
             let result = body(&ear);

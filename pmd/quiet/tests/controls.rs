@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use pollux_quiet::{Noise, listen};
+use pollux_quiet::{Noise, aside, listen};
 
 /// Listens to `work` only; whether system calls can be heard.
 fn noise(work: impl FnOnce() + Send) -> Noise {
@@ -39,6 +39,24 @@ fn work_is_silent() {
     let noise = noise(work);
     assert!(noise.is_none(), "{noise}");
     noise.assert_none();
+}
+
+#[test]
+fn what_is_done_aside_is_not_heard_and_what_is_done_after_it_is() {
+    let call = || drop(std::fs::metadata("/"));
+    let noise = noise(|| {
+        aside(|| {
+            call();
+            aside(|| drop(black_box(Box::new(1))));
+            call();
+        });
+    });
+    assert!(noise.is_none(), "{noise}");
+    let noise = self::noise(|| {
+        aside(call);
+        std::thread::yield_now();
+    });
+    assert!(calls(&noise, &[libc::SYS_sched_yield]), "{noise}");
 }
 
 #[test]

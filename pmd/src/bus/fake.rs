@@ -174,9 +174,16 @@ impl<M: Model> FakeDevice<M> {
 
     /// Looks into the model, or changes something in it.
     pub fn with<T>(&self, look: impl FnOnce(&mut M, &mut World) -> T) -> T {
-        let mut inner = self.0.lock();
-        let Inner { model, world } = &mut *inner;
-        look(model, world)
+        let work = || {
+            let mut inner = self.0.lock();
+            let Inner { model, world } = &mut *inner;
+            look(model, world)
+        };
+        // What the device does is not its driver's doing.
+        #[cfg(test)]
+        return pollux_quiet::aside(work);
+        #[cfg(not(test))]
+        work()
     }
 
     /// Unplugs it: its registers read all ones from now on, and it reaches nothing.
