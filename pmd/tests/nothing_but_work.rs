@@ -476,7 +476,8 @@ fn every_other_driver_says_that_it_enters_the_kernel() {
     let directory = tempfile::tempdir().unwrap();
     let capture = directory.path().join("out.pcap");
     let registry = Registry::builtin();
-    // Drivers of PCI devices need a device, which is not to be had here: they are not watched yet.
+    // Drivers of PCI devices need a device, which is not to be had here: their own tests watch them,
+    // on devices made of software (`a_loop_does_nothing_but_work`).
     let watchable = |driver: &&Description| driver.name != "pci";
     for driver in registry.descriptions().filter(watchable) {
         let (name, enters) = (driver.name, driver.support(Feature::KernelBacked));

@@ -16,12 +16,17 @@ pub mod loopback;
 pub mod null;
 pub mod pcap;
 pub mod pci;
+#[cfg(test)]
+mod quiet;
 pub mod tap;
 pub mod vhost_user;
 mod virtio;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub use e1000e::hostile as hostile_e1000e;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub use igb::hostile as hostile_igb;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub use virtio::{hostile as hostile_virtio, pci::hostile as hostile_virtio_pci};

@@ -8,7 +8,7 @@
 //! | setup | filters, RSS, rings, before frames can pass | `setup.rs` |
 //! | [`Rx`], [`Tx`] | the queues, and descriptors in memory, which others of Intel's NICs share | `intel/` |
 //! | [`RxQueue`], [`TxQueue`] | what the queues ask of this device | `queues.rs` |
-//! | [`Counters`] | statistics, and losses for the ledger | `counters.rs` |
+//! | [`Counters`] | statistics | `counters.rs` |
 //! | `Model` | the device in software, for the tests | `model.rs` |
 //!
 //! # The device is not trusted
@@ -34,10 +34,11 @@ mod tests;
 
 use std::sync::Arc;
 
-use self::counters::{Counters, Losses};
+use self::counters::{Counters, LOST};
 use self::nic::Nic;
 use self::queues::{RxQueue, TxQueue};
 use self::registers::REGISTERS;
+use super::intel::counters::Losses;
 use super::intel::descriptors::{
     Extended, Format, Legacy, LegacyTx, MAX_RING, MIN_RING, OffloadTx,
 };
@@ -100,7 +101,7 @@ pub(super) fn open<D: Device>(
         mtu,
         filter,
         legacy,
-        counters: Arc::default(),
+        counters: Arc::new(Counters::new()),
         link: Watched::new(),
         reached: None,
     }))
@@ -156,7 +157,7 @@ impl<D: Device> E1000e<D> {
         let room = config.pool.data_room();
         let (room, how) = setup::buffer_size(room).ok_or_else(|| self.small_room(room))?;
 
-        Counters::clear(bus);
+        self.counters.clear(bus);
         setup::set_offloads(bus, F::EXTENDED, rx_queues > 1);
         if rx_queues > 1 {
             setup::set_rss(bus);
@@ -168,12 +169,11 @@ impl<D: Device> E1000e<D> {
         }
         let mut rx = Vec::new();
         for queue in 0..rx_queues {
-            let control = RxQueue::<D> {
-                bus: bus.clone(),
-                clock: nic.clock.clone(),
+            let control = RxQueue {
+                nic: nic.clone(),
                 queue,
                 counters: self.counters.clone(),
-                losses: Losses::after(&self.counters),
+                losses: Losses::after(&self.counters.single, LOST),
                 interrupts: interrupts.clone(),
             };
             let parts = RxParts {
@@ -190,9 +190,8 @@ impl<D: Device> E1000e<D> {
         }
         let mut tx: Vec<Box<dyn TxDriver>> = Vec::new();
         for queue in 0..tx_queues {
-            let control = TxQueue::<D> {
-                bus: bus.clone(),
-                clock: nic.clock.clone(),
+            let control = TxQueue {
+                nic: nic.clone(),
                 queue,
             };
             let parts = TxParts {

@@ -25,11 +25,21 @@ const AFTER_RESET: Ns = Ns(1_000_000);
 /// A frame of 9 KiB takes 74 us at 1 Gb/s.
 const SETTLE: Ns = Ns(100_000);
 
-/// The device, its registers, and the time in its world.
+/// The device, its registers, and the time in its world. Clones are the same device.
 pub(super) struct Nic<D: Device> {
     pub(super) device: Arc<D>,
     pub(super) bus: D::Bus,
     pub(super) clock: D::Clock,
+}
+
+impl<D: Device> Clone for Nic<D> {
+    fn clone(&self) -> Self {
+        Self {
+            device: self.device.clone(),
+            bus: self.bus.clone(),
+            clock: self.clock.clone(),
+        }
+    }
 }
 
 impl<D: Device> Nic<D> {
@@ -66,15 +76,34 @@ impl<D: Device> Nic<D> {
     }
 
     /// Brings it to rest: no interrupts, no frames, and no access to memory any more, whatever it
-    /// was doing and for whom (sections 4.6.1 and 10.2.2.1).
+    /// was doing and for whom (section 4.6.1).
     fn quiesce(&self) {
         self.bus.write32(IMC.at, u32::MAX);
         self.bus.write32(RCTL.at, 0);
         self.bus.write32(TCTL.at, 0);
-        // No new requests on the bus; those that were made come to their end.
+        self.end_access();
+    }
+
+    /// Has its accesses to memory come to their end, until it is reset; whether it says that they
+    /// have (section 10.2.2.1: no new requests on the bus from here on).
+    fn end_access(&self) -> bool {
         let control = self.bus.read32(CTRL.at);
         self.bus.write32(CTRL.at, control | CTRL_MASTER_DISABLE);
-        self.wait(|| self.bus.read32(STATUS.at) & STATUS_MASTER_ENABLE == 0 || self.is_gone());
+        self.wait(|| self.bus.read32(STATUS.at) & STATUS_MASTER_ENABLE == 0 || self.is_gone())
+    }
+
+    /// Switches receiving or sending off, by its control register, for a queue that ends: all
+    /// queues of a port come back together, those that send having waited for their frames. When
+    /// this returns the device touches no buffer any more: one that does not say so loses its way
+    /// to memory.
+    pub(super) fn switch_off(&self, control: Register) {
+        self.bus.write32(control.at, 0);
+        // What is in the device comes to its end.
+        pause(&self.clock, SETTLE);
+        if !self.end_access() {
+            // It fails for a device that is gone, which reaches nothing.
+            let _ = self.device.set_bus_master(false);
+        }
     }
 
     /// Sets all its registers to what they are after power on, the address as in the NVM
@@ -201,13 +230,6 @@ impl<D: Device> Nic<D> {
         self.bus.write32(ICR.at, ICR_LSC);
         true
     }
-}
-
-/// Switches receiving or sending off, by its control register. Frames that were in the device have
-/// come to their end when this returns.
-pub(super) fn switch_off(bus: &impl Bus, clock: &impl Clock, control: Register) {
-    bus.write32(control.at, 0);
-    pause(clock, SETTLE);
 }
 
 fn pause(clock: &impl Clock, time: Ns) {

@@ -3,10 +3,11 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use super::counters::{Counters, Losses};
-use super::nic::switch_off;
+use super::counters::Counters;
+use super::nic::Nic;
 use super::registers::{IMC, IMS, IMS_RXQ0, IMS_RXQ1, RCTL, RDFPC, RDT, STATUS, TCTL, TDT};
 use crate::bus::{Bus, Device, Interrupts};
+use crate::drivers::intel::counters::Losses;
 use crate::drivers::intel::link::{GONE, speed};
 use crate::drivers::intel::rx::RxControl;
 use crate::drivers::intel::tx::TxControl;
@@ -18,8 +19,7 @@ const MOST_WAITING: u32 = 640;
 
 /// The device, as a receive queue sees it.
 pub(super) struct RxQueue<D: Device> {
-    pub(super) bus: D::Bus,
-    pub(super) clock: D::Clock,
+    pub(super) nic: Nic<D>,
     pub(super) queue: usize,
     pub(super) counters: Arc<Counters>,
     /// Of losses, which the device counts for both queues: the first tells.
@@ -37,11 +37,11 @@ impl<D: Device> RxQueue<D> {
 impl<D: Device> RxControl for RxQueue<D> {
     #[inline]
     fn set_tail(&self, slot: u32) {
-        self.bus.write32(RDT.of(self.queue), slot);
+        self.nic.bus.write32(RDT.of(self.queue), slot);
     }
 
     fn state(&self) -> RxState {
-        match self.bus.read32(STATUS.at) {
+        match self.nic.bus.read32(STATUS.at) {
             GONE => RxState::Gone,
             status if speed(status).is_some() => RxState::Live,
             _ => RxState::Down,
@@ -50,18 +50,19 @@ impl<D: Device> RxControl for RxQueue<D> {
 
     /// Both queues: they come back together.
     fn stop(&self) {
-        switch_off(&self.bus, &self.clock, RCTL);
+        self.nic.switch_off(RCTL);
     }
 
     fn count_losses(&mut self, tally: &mut Tally) {
         if self.queue == 0 {
-            self.losses.tell(&self.counters, &self.bus, tally);
+            self.losses
+                .tell(&self.counters.single, &self.nic.bus, tally);
         }
     }
 
     fn count_left(&self, tally: &mut Tally) {
         if self.queue == 0 {
-            let left = self.bus.read32(RDFPC.at);
+            let left = self.nic.bus.read32(RDFPC.at);
             let left = u64::from(if left > MOST_WAITING { 0 } else { left });
             tally.count_from_wire(left, 0);
             tally.count_dropped(Cause::Aborted, left);
@@ -74,29 +75,28 @@ impl<D: Device> RxControl for RxQueue<D> {
 
     fn arm(&self) {
         // A cause that came while it was masked signals at once (section 7.4).
-        self.bus.write32(IMS.at, self.cause());
+        self.nic.bus.write32(IMS.at, self.cause());
     }
 
     fn disarm(&self) {
-        self.bus.write32(IMC.at, self.cause());
+        self.nic.bus.write32(IMC.at, self.cause());
     }
 }
 
 /// The device, as a transmit queue sees it.
 pub(super) struct TxQueue<D: Device> {
-    pub(super) bus: D::Bus,
-    pub(super) clock: D::Clock,
+    pub(super) nic: Nic<D>,
     pub(super) queue: usize,
 }
 
 impl<D: Device> TxControl for TxQueue<D> {
     #[inline]
     fn set_tail(&self, slot: u32) {
-        self.bus.write32(TDT.of(self.queue), slot);
+        self.nic.bus.write32(TDT.of(self.queue), slot);
     }
 
     /// Both queues: they come back together.
     fn stop(&self) {
-        switch_off(&self.bus, &self.clock, TCTL);
+        self.nic.switch_off(TCTL);
     }
 }

@@ -144,8 +144,9 @@ pub(super) fn enable_tx(bus: &impl Bus) {
     );
 }
 
-/// Has each receive queue signal a vector of its own (section 7.4), once it is armed: the cause
-/// and its mask clear themselves.
+/// Has each receive queue signal a vector of its own (section 7.4), once it is armed. The cause
+/// clears itself when it has signalled; the mask stays as it is, so that a loop which wakes up
+/// disarms the queue.
 pub(super) fn set_vectors(bus: &impl Bus) {
     bus.write32(IVAR.at, IVAR_RXQ0_VALID | IVAR_RXQ1_VALID | 1 << 4);
     bus.write32(EIAC.at, IMS_RXQ0 | IMS_RXQ1);

@@ -62,6 +62,8 @@ struct Function {
     mac: MacAddr,
     /// It has told of its reset, and may ask.
     clear: bool,
+    /// It has not been told that since: the answer to its reset does not say so.
+    untold: bool,
     groups: Groups,
     all_groups: bool,
     longest: u32,
@@ -96,6 +98,7 @@ impl<B: Bus> Functions<B> {
             given,
             mac: given.mac,
             clear: false,
+            untold: false,
             groups: Groups::default(),
             all_groups: false,
             longest: USUAL,
@@ -159,8 +162,14 @@ impl<B: Bus> Functions<B> {
 
     /// What the device has told since this was asked last. Answers the VFs.
     pub(super) fn serve(&mut self) {
-        self.counts.spoofed += u64::from(self.bus.read32(WVBR.at).count_ones());
-        let Events { asked, reset } = self.mailbox.events();
+        let all = (1 << self.vfs.len()) - 1;
+        let refused = match self.bus.read32(WVBR.at) {
+            // The device is gone.
+            u32::MAX => 0,
+            refused => refused & all,
+        };
+        self.counts.spoofed += u64::from(refused.count_ones());
+        let Events { asked, read, reset } = self.mailbox.events();
         for vf in 0..self.vfs.len() {
             if reset & 1 << vf != 0 {
                 self.counts.resets += 1;
@@ -173,8 +182,34 @@ impl<B: Bus> Functions<B> {
                 self.counts.requests += 1;
                 self.counts.refused += u64::from(!matches!(reply, Reply::Granted(_)));
                 self.mailbox.answer(vf, message[0], reply);
+            } else if read & 1 << vf != 0
+                && let Some(function) = self.vfs.get_mut(vf)
+                && std::mem::take(&mut function.untold)
+            {
+                // It has the answer to its reset and asks no more. Linux's igbvf looks for this
+                // word, in whatever was said last, before it believes in its link.
+                self.mailbox.tell(vf, true);
             }
         }
+    }
+
+    /// Tells the VFs that something is new: they look at their link.
+    pub(super) fn tell_all(&mut self) {
+        for (vf, function) in self.vfs.iter_mut().enumerate() {
+            function.untold = false;
+            self.mailbox.tell(vf, function.clear);
+        }
+    }
+
+    /// The device is about to be reset: no VF receives or sends any more, and each is told.
+    pub(super) fn leave(&mut self) {
+        for vf in 0..self.vfs.len() {
+            self.enable(vf, false);
+            if let Some(function) = self.vfs.get_mut(vf) {
+                function.clear = false;
+            }
+        }
+        self.tell_all();
     }
 
     /// What was counted, by name.
@@ -199,6 +234,7 @@ impl<B: Bus> Functions<B> {
         let Some(function) = self.vfs.get_mut(vf) else {
             return Reply::ResetFirst;
         };
+        function.untold = false;
         match request {
             Some(Request::Reset) => {
                 self.forget(vf);
@@ -237,14 +273,16 @@ impl<B: Bus> Functions<B> {
         Reply::Granted(MacAddr::ZERO)
     }
 
-    /// Nothing passes to or from a VF, and what it had asked for is gone.
+    /// Nothing passes to or from a VF, and what it had asked for is gone: who has it next is to
+    /// find what it is given, and others may have what this one had.
     fn forget(&mut self, vf: usize) {
         self.silence(vf);
         self.vlans.leave(&self.bus, None, vf);
         let Some(function) = self.vfs.get_mut(vf) else {
             return;
         };
-        function.clear = false;
+        function.mac = function.given.mac;
+        (function.clear, function.untold) = (false, false);
         function.groups = Groups::default();
         function.all_groups = false;
         function.longest = USUAL;
@@ -263,7 +301,7 @@ impl<B: Bus> Functions<B> {
         let Some(function) = self.vfs.get_mut(vf) else {
             return Reply::Refused;
         };
-        function.clear = true;
+        (function.clear, function.untold) = (true, true);
         let (mac, vlan) = (function.mac, function.given.vlan);
         self.set_mac(vf, mac);
         if let Some(id) = vlan {

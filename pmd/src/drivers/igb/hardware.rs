@@ -5,12 +5,12 @@ use pollux_mempool::time::Ns;
 use super::message::{group_hash, words_mac};
 use super::registers::{
     CTRL, CTRL_EXT, CTRL_EXT_DRIVER_LOADED, CTRL_EXT_PF_RESET_DONE, CTRL_FORCE_DUPLEX,
-    CTRL_FORCE_SPEED, CTRL_MASTER_DISABLE, CTRL_RESET, CTRL_SET_LINK_UP, EIMC, ICR, IMC, IMS_LINK,
-    IOVTCL, IOVTCL_REUSE, LONGEST, MDIC, MDIC_READY, MDIC_WRITE, MRQC, MTA, RAH, RAL, RCTL,
-    RCTL_BROADCAST, RCTL_ENABLE, RCTL_LONG, RCTL_MULTICAST_ALL, RCTL_STRIP_CRC, RCTL_UNICAST_ALL,
-    RCTL_VLAN_FILTER, RETA, RLPML, RSSRK, RXCSUM, RXCSUM_HASH, RXCSUM_IP, RXCSUM_UDP_TCP, STATUS,
-    STATUS_MASTER_ENABLED, STATUS_PORT, SW_FW_SYNC, SWSM, SWSM_BOTH, SWSM_SOFTWARE, TCTL,
-    TCTL_ENABLE, TCTL_PAD,
+    CTRL_FORCE_SPEED, CTRL_MASTER_DISABLE, CTRL_RESET, CTRL_SET_LINK_UP, EEC, EEC_AUTO_READ_DONE,
+    EIMC, ICR, IMC, IMS_LINK, IOVTCL, IOVTCL_REUSE, LONGEST, MDIC, MDIC_ERROR, MDIC_READY,
+    MDIC_WRITE, MRQC, MTA, RAH, RAH_VALID, RAL, RCTL, RCTL_BROADCAST, RCTL_ENABLE, RCTL_LONG,
+    RCTL_MULTICAST_ALL, RCTL_STRIP_CRC, RCTL_UNICAST_ALL, RCTL_VLAN_FILTER, RETA, RLPML, RSSRK,
+    RXCSUM, RXCSUM_HASH, RXCSUM_IP, RXCSUM_UDP_TCP, STATUS, STATUS_MASTER_ENABLED, STATUS_PORT,
+    SW_FW_SYNC, SWSM, SWSM_BOTH, SWSM_SOFTWARE, TCTL, TCTL_ENABLE, TCTL_PAD,
 };
 use crate::bus::Bus;
 use crate::clock::Clock;
@@ -44,14 +44,16 @@ pub(super) struct Hardware<B, C> {
     pub(super) clock: C,
 }
 
-/// It does not come back from its reset.
-#[derive(Debug)]
-pub(super) struct Stuck;
+/// What is wrong with the device, and what to do about it.
+type Wrong = &'static str;
 
 impl<B: Bus, C: Clock> Hardware<B, C> {
     /// Stops all that the device does and has it begin anew (section 4.5). The virtual functions
     /// see that their physical one is being reset.
-    pub(super) fn reset(&self) -> Result<(), Stuck> {
+    ///
+    /// # Errors
+    /// It does not come back.
+    pub(super) fn reset(&self) -> Result<(), Wrong> {
         let Self { bus, .. } = self;
         self.mask_interrupts();
         bus.write32(RCTL.at, 0);
@@ -67,8 +69,12 @@ impl<B: Bus, C: Clock> Hardware<B, C> {
         self.wait(|| self.clock.now().since(begun) >= takes);
         // A device that is gone reads all ones.
         let back = self.wait(|| bus.read32(CTRL.at) & CTRL_RESET == 0);
+        // It loads its address and more from its memory, if it has one (section 8.4): whoever reads
+        // the address sees whether that was so.
+        self.wait(|| bus.read32(EEC.at) & EEC_AUTO_READ_DONE != 0);
         self.mask_interrupts();
-        back.then_some(()).ok_or(Stuck)
+        back.then_some(())
+            .ok_or("it does not come back from a reset; reset it by its slot, or power it off")
     }
 
     fn mask_interrupts(&self) {
@@ -81,14 +87,28 @@ impl<B: Bus, C: Clock> Hardware<B, C> {
     }
 
     /// The address that the device was given by its maker, or by whoever runs the machine: loaded
-    /// by the reset.
-    pub(super) fn mac(&self) -> MacAddr {
-        words_mac([RAL.of(0), RAH.of(0)].map(|at| self.bus.read32(at)))
+    /// by the reset (section 8.10, RAL and RAH).
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn mac(&self) -> Result<MacAddr, String> {
+        let [low, high] = [RAL.of(0), RAH.of(0)].map(|at| self.bus.read32(at));
+        let mac = words_mac([low, high]);
+        if high & RAH_VALID == 0 || !mac.is_unicast() {
+            let mend = "give it one by its maker's tool, or by whoever runs the machine";
+            return Err(format!(
+                "its memory holds no address of a station, but {mac}: {mend}"
+            ));
+        }
+        Ok(mac)
     }
 
     /// Has the PHY agree with its peer on the fastest that both can. That takes seconds; a reset
     /// of the device alone is none of the PHY, whose link may be up still: it stays as it is.
-    pub(super) fn start_link(&self) {
+    ///
+    /// # Errors
+    /// The PHY does not answer.
+    pub(super) fn start_link(&self) -> Result<(), Wrong> {
         /// The PHY's control register, and its bits for "agree" and "again" (IEEE 802.3 section
         /// 22.2.4.1).
         const CONTROL: u32 = 0;
@@ -97,19 +117,23 @@ impl<B: Bus, C: Clock> Hardware<B, C> {
         let control = self.bus.read32(CTRL.at) & !(CTRL_FORCE_SPEED | CTRL_FORCE_DUPLEX);
         self.bus.write32(CTRL.at, control | CTRL_SET_LINK_UP);
         if speed(self.status()).is_some() {
-            return;
+            return Ok(());
         }
-        self.with_phy(|| {
+        let answers = self.with_phy(|| {
             let phy = 1 << 21;
             let value = MDIC_WRITE | phy | CONTROL << 16 | AGREE | AGAIN;
             self.bus.write32(MDIC.at, value);
-            self.wait(|| self.bus.read32(MDIC.at) & MDIC_READY != 0);
+            let ready = self.wait(|| self.bus.read32(MDIC.at) & MDIC_READY != 0);
+            ready && self.bus.read32(MDIC.at) & MDIC_ERROR == 0
         });
+        answers
+            .then_some(())
+            .ok_or("its PHY does not answer; reset it by its slot, or power it off")
     }
 
     /// The PHY is shared with the device's firmware (section 4.7): it is asked for first. What a
     /// program that was killed has left locked is taken after a while.
-    fn with_phy(&self, work: impl FnOnce()) {
+    fn with_phy<T>(&self, work: impl FnOnce() -> T) -> T {
         let Self { bus, .. } = self;
         let port = (bus.read32(STATUS.at) & STATUS_PORT) >> STATUS_PORT.trailing_zeros();
         let (ours, firmware) = (2 << (port & 1), 2 << (port & 1) << 16);
@@ -127,8 +151,9 @@ impl<B: Bus, C: Clock> Hardware<B, C> {
             changed.is_some()
         };
         self.wait(|| locked(&|users| (users & firmware == 0).then_some(users | ours)));
-        work();
+        let done = work();
         locked(&|users| Some(users & !ours));
+        done
     }
 
     /// The status register, which tells of the link.

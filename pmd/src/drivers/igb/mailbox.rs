@@ -2,18 +2,21 @@
 //! physical one (PF) both see, and a register on each side with who has them and what is new
 //! (datasheet section 8.14).
 
-use super::message::{Message, Reply};
+use super::message::{Message, Reply, notice};
 use super::registers::{
-    MAILBOX_MEMORY, MBVFICR, MBVFICR_ASKED, P2VMAILBOX, P2VMAILBOX_ACKNOWLEDGE,
-    P2VMAILBOX_PF_HAS_BUFFER, P2VMAILBOX_SENT, P2VMAILBOX_TAKE_FROM_VF, VFLRE,
+    MAILBOX_MEMORY, MBVFICR, MBVFICR_ACKNOWLEDGED, MBVFICR_ASKED, P2VMAILBOX,
+    P2VMAILBOX_ACKNOWLEDGE, P2VMAILBOX_PF_HAS_BUFFER, P2VMAILBOX_SENT, P2VMAILBOX_TAKE_FROM_VF,
+    VFLRE,
 };
 use crate::bus::Bus;
 
 /// What the VFs did since the PF looked last: a bit for each of them.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Events {
     /// It has written a message.
     pub(super) asked: u32,
+    /// It has read one.
+    pub(super) read: u32,
     /// It was reset, by itself or by the system.
     pub(super) reset: u32,
 }
@@ -22,14 +25,21 @@ pub(super) struct Events {
 pub(super) struct PfEnd<B>(pub(super) B);
 
 impl<B: Bus> PfEnd<B> {
-    /// What is new. Acknowledgements of answers are of no interest: no VF is waited for.
+    /// What is new.
     pub(super) fn events(&self) -> Events {
         let (news, reset) = (self.0.read32(MBVFICR.at), self.0.read32(VFLRE.at));
+        if news == u32::MAX {
+            // The device is gone: half of the bits mean nothing.
+            return Events::default();
+        }
         // Ones clear, and before the messages are read: what comes later is seen the next time.
         self.0.write32(MBVFICR.at, news);
         self.0.write32(VFLRE.at, reset);
-        let asked = news & MBVFICR_ASKED;
-        Events { asked, reset }
+        Events {
+            asked: news & MBVFICR_ASKED,
+            read: (news & MBVFICR_ACKNOWLEDGED) >> MBVFICR_ACKNOWLEDGED.trailing_zeros(),
+            reset,
+        }
     }
 
     /// A VF's message.
@@ -51,6 +61,23 @@ impl<B: Bus> PfEnd<B> {
                 self.0.write32(word(vf, i), value);
             }
             self.0.write32(P2VMAILBOX.of(vf), P2VMAILBOX_SENT);
+        }
+    }
+
+    /// Tells a VF that something is new, and whether it may go on asking. One that has asked
+    /// something meanwhile, or is about to, gets an answer in place of it.
+    pub(super) fn tell(&self, vf: usize, is_clear: bool) {
+        let at = P2VMAILBOX.of(vf);
+        self.0.write32(at, P2VMAILBOX_PF_HAS_BUFFER);
+        if self.0.read32(at) & P2VMAILBOX_PF_HAS_BUFFER == 0 {
+            return;
+        }
+        // What it has asked before the buffer was taken lies there still.
+        if self.0.read32(MBVFICR.at) & 1 << vf == 0 {
+            self.0.write32(word(vf, 0), notice(is_clear));
+            self.0.write32(at, P2VMAILBOX_SENT);
+        } else {
+            self.0.write32(at, 0);
         }
     }
 

@@ -16,6 +16,9 @@ const ACK: u32 = 1 << 31;
 const NACK: u32 = 1 << 30;
 const CLEAR_TO_SEND: u32 = 1 << 29;
 
+/// A message of the PF that answers nothing: something is new, the link perhaps.
+const NOTICE: u32 = 0x0100;
+
 /// The kind of a message, and a number that goes with it.
 const KIND: u32 = 0xffff;
 const NUMBER_SHIFT: u32 = 16;
@@ -214,6 +217,12 @@ impl Reply {
     }
 }
 
+/// The word that tells a VF that something is new, and whether it may go on asking: if not, its PF
+/// leaves, or knows nothing of it.
+pub(super) fn notice(is_clear: bool) -> u32 {
+    NOTICE | if is_clear { CLEAR_TO_SEND } else { 0 }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -261,6 +270,7 @@ mod tests {
         assert_eq!(granted.message(0x0001_0004).0[0], 0xa001_0004);
         assert_eq!(Reply::Refused.message(2).0[0], 0x6000_0002);
         assert_eq!(Reply::ResetFirst.message(2).0[0], 0x4000_0002);
+        assert_eq!((notice(true), notice(false)), (0x2000_0100, 0x0100));
     }
 
     #[test]

@@ -4,13 +4,12 @@
 //!
 //! | | | module |
 //! | --- | --- | --- |
-//! | registers | as a table | `registers.rs` |
+//! | registers | as a table, and which of them are statistics | `registers.rs` |
 //! | [`Hardware`] | the device as a whole: reset, link, filters | `hardware.rs` |
 //! | [`Plan`] | the queues, of a virtual function too; what they are made of is in `intel` | `queues.rs` |
 //! | [`Functions`] | what VFs are given and granted | `functions.rs`, `vlans.rs` |
 //! | messages | what PF and VF say to each other, and the PF's end of the mailbox | `message.rs`, `mailbox.rs` |
 //! | [`Housekeeper`] | the thread that answers VFs | `housekeeping.rs` |
-//! | [`Counters`] | statistics | `counters.rs` |
 //! | `model` | the device in software, PF and VFs, for the tests of both drivers | `model/` |
 //!
 //! # Nobody is trusted
@@ -21,9 +20,10 @@
 //! device's pools and anti-spoofing, and for memory the IOMMU, in which each VF has tables of its
 //! own.
 
-mod counters;
 mod functions;
 pub(crate) mod hardware;
+#[cfg(any(test, fuzzing))]
+pub mod hostile;
 mod housekeeping;
 mod mailbox;
 pub(crate) mod message;
@@ -39,22 +39,23 @@ mod vlans;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use self::counters::Counters;
 use self::functions::{Functions, Own};
-use self::hardware::{Hardware, Stuck};
+use self::hardware::Hardware;
 use self::housekeeping::Housekeeper;
 use self::options::{Options, TAG};
 use self::queues::Plan;
 use self::registers::{
-    EIAC, EIMS, GPIE, GPIE_CLEAR_BY_READ, GPIE_MSIX, GPIE_PENDING_BITS, IMS, IMS_MAILBOX, IVAR,
-    IVAR_MISC, REGISTERS, RX, TX, WINDOW,
+    EIAC, EIMS, GPIE, GPIE_CLEAR_BY_READ, GPIE_MSIX, GPIE_PENDING_BITS, IMS, IMS_LINK, IMS_MAILBOX,
+    IVAR, IVAR_MISC, LOST, REGISTERS, RX, STATISTICS, TX, WINDOW,
 };
-use super::intel::link::Watched;
+use super::intel::counters::{Losses, Sums};
+use super::intel::link::{Watched, speed};
 use super::intel::memory::Memory;
 use super::pci::bus_error;
 use crate::bus::registers::Dump;
 use crate::bus::{Bus, BusError, Device, Interrupts};
 use crate::driver::{Capabilities, Driver, Link, Queues, Statistics};
+use crate::ledger::Tally;
 use crate::net::MacAddr;
 use crate::port::{PortConfig, PortError};
 use crate::spec::PortSpec;
@@ -101,7 +102,7 @@ pub(super) fn open<D: Device>(
         port,
         mac: MacAddr::ZERO,
         options,
-        counters: Arc::new(Counters::new()),
+        counters: Arc::new(Sums::new(STATISTICS)),
         link: Arc::new(Watched::new()),
         lost: Arc::default(),
         has_functions: false,
@@ -109,11 +110,8 @@ pub(super) fn open<D: Device>(
     };
     // Whoever had it before may have left it running.
     igb.rest()?;
-    igb.mac = igb.hardware.mac();
-    if !igb.mac.is_unicast() {
-        let what = format!("its memory holds no address of a station, but {}", igb.mac);
-        return Err(igb.failed(what));
-    }
+    let mac = igb.hardware.mac();
+    igb.mac = mac.map_err(|what| igb.failed(what))?;
     Ok(Box::new(igb))
 }
 
@@ -123,7 +121,7 @@ struct Igb<D: Device> {
     port: String,
     mac: MacAddr,
     options: Options,
-    counters: Arc<Counters>,
+    counters: Arc<Sums>,
     link: Arc<Watched>,
     /// Its owner wants it back, or it is gone already.
     lost: Arc<AtomicBool>,
@@ -135,7 +133,8 @@ struct Igb<D: Device> {
 /// What there is while a port runs. Dropped in this order: nobody speaks to the device before its
 /// vectors are taken away, and its memory is taken away last.
 struct Running<B> {
-    _housekeeper: Option<Housekeeper>,
+    /// Ended before the device is reset: it writes registers.
+    housekeeper: Option<Housekeeper>,
     functions: Option<Arc<Mutex<Functions<B>>>>,
     _interrupts: Option<Arc<Interrupts>>,
     _memory: Memory,
@@ -151,10 +150,10 @@ impl<D: Device> Igb<D> {
 
     /// Brings the device to rest: no interrupts, no frames, no access to memory.
     fn rest(&self) -> Result<(), PortError> {
-        let reset = self.hardware.reset().map_err(|Stuck| {
-            let what = "it does not come back from a reset; reset it by its slot, or power it off";
-            self.failed(what.into())
-        });
+        let reset = self
+            .hardware
+            .reset()
+            .map_err(|what| self.failed(what.into()));
         let released = self.device.set_bus_master(false);
         reset.and(released.map_err(bus_error(&self.port)))
     }
@@ -175,7 +174,7 @@ impl<D: Device> Igb<D> {
         } = self;
         let bus = &hardware.bus;
         let vfs = options.vfs;
-        Counters::clear(bus);
+        self.counters.clear(bus);
         let functions = if vfs > 0 {
             hardware.share_by_pool();
             let own = Own {
@@ -192,12 +191,15 @@ impl<D: Device> Igb<D> {
             None
         };
         let interrupts = self.interrupts(config.rx_queues)?;
-        hardware.start_link();
+        hardware.start_link().map_err(|what| BusError::Device {
+            device: self.device.name().into(),
+            what: what.into(),
+        })?;
         let longest = options.longest() + TAG;
         hardware.enable(&options.filter, longest, vfs > 0);
         // The physical function's pool is behind those of the virtual ones (section 7.10).
         let plan = Plan {
-            device: &*self.device,
+            device: &self.device,
             bus,
             longest: options.mtu as usize + HEADER + TAG as usize,
             blocks: (RX.of(vfs), TX.of(vfs), RX.step),
@@ -205,19 +207,16 @@ impl<D: Device> Igb<D> {
             lost: &self.lost,
         };
         let (counters, registers) = (self.counters.clone(), bus.clone());
-        let mut told = counters.missed(bus);
-        let missed = move || {
-            let sum = counters.missed(&registers);
-            sum - std::mem::replace(&mut told, sum)
-        };
-        let (queues, memory) = plan.start(config, missed)?;
+        let mut losses = Losses::after(&counters, LOST);
+        let lost = move |tally: &mut Tally| losses.tell(&counters, &registers, tally);
+        let (queues, memory) = plan.start(config, lost)?;
         let housekeeper = match (&functions, &interrupts) {
             (Some(functions), Some(interrupts)) => Some(self.housekeeper(functions, interrupts)?),
             _ => None,
         };
         hardware.admit_functions();
         let running = Running {
-            _housekeeper: housekeeper,
+            housekeeper,
             functions,
             _interrupts: interrupts,
             _memory: memory,
@@ -246,7 +245,7 @@ impl<D: Device> Igb<D> {
         bus.write32(EIAC.at, (1 << vectors) - 1);
         if self.options.vfs > 0 {
             bus.write32(EIMS.at, 1 << MAILBOX_VECTOR);
-            bus.write32(IMS.at, IMS_MAILBOX);
+            bus.write32(IMS.at, IMS_MAILBOX | IMS_LINK);
         }
         Ok(Some(Arc::new(interrupts)))
     }
@@ -257,14 +256,21 @@ impl<D: Device> Igb<D> {
         interrupts: &Arc<Interrupts>,
     ) -> Result<Housekeeper, BusError> {
         let (functions, hardware) = (functions.clone(), self.hardware.clone());
-        let link = self.link.clone();
+        let (link, mut was_up) = (self.link.clone(), false);
         let work = move || {
             // Before the mailboxes are looked at: what comes later interrupts again.
-            if hardware.has_link_changed() {
+            let mut has_changed = hardware.has_link_changed();
+            if has_changed {
                 link.tell();
             }
+            // Another may have seen the cause, which is cleared as it is read.
+            let is_up = speed(hardware.status()).is_some();
+            has_changed |= std::mem::replace(&mut was_up, is_up) != is_up;
             let mut functions = functions.lock().unwrap_or_else(PoisonError::into_inner);
             functions.serve();
+            if has_changed {
+                functions.tell_all();
+            }
             hardware.bus.write32(EIMS.at, 1 << MAILBOX_VECTOR);
         };
         Housekeeper::start(interrupts.clone(), MAILBOX_VECTOR, work).map_err(|error| {
@@ -316,6 +322,13 @@ impl<D: Device> Driver for Igb<D> {
     }
 
     fn stop(&mut self) -> Result<(), PortError> {
+        if let Some(running) = &mut self.running {
+            running.housekeeper = None;
+            if let Some(functions) = &running.functions {
+                let mut functions = functions.lock().unwrap_or_else(PoisonError::into_inner);
+                functions.leave();
+            }
+        }
         // A reset clears them.
         self.counters.statistics(&self.hardware.bus);
         let result = self.rest();

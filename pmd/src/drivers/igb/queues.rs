@@ -11,7 +11,6 @@ use pollux_mempool::time::Ns;
 use super::hardware::wait;
 use super::registers::{EIMC, EIMS, STATUS};
 use crate::bus::{Bus, BusError, Device, Interrupts};
-use crate::clock::Clock;
 use crate::driver::{Queues, RxDriver, TxDriver};
 use crate::drivers::intel::descriptors::{AdvancedTx, Extended, MAX_RING, MIN_RING, Ring};
 use crate::drivers::intel::link::{GONE, speed};
@@ -50,7 +49,7 @@ const KIB: usize = 1024;
 
 /// What starting the queues takes, beside the port's configuration.
 pub(crate) struct Plan<'a, D: Device> {
-    pub(crate) device: &'a D,
+    pub(crate) device: &'a Arc<D>,
     pub(crate) bus: &'a D::Bus,
     /// Bytes of the longest frame, a tag included.
     pub(crate) longest: usize,
@@ -91,26 +90,26 @@ pub(crate) fn validate(port: &str, config: &PortConfig) -> Result<(), PortError>
 }
 
 impl<D: Device> Plan<'_, D> {
-    /// Sets queues up and switches them on. `missed` counts frames that were lost in front of all
-    /// queues.
+    /// Sets queues up and switches them on. `lost` counts the frames that were lost in front of all
+    /// queues since it was called last.
     ///
     /// # Errors
     /// Memory that cannot be had, or a queue that does not start.
     pub(crate) fn start(
         &self,
         config: &PortConfig,
-        missed: impl FnMut() -> u64 + Send + 'static,
+        lost: impl FnMut(&mut Tally) + Send + 'static,
     ) -> Result<(Queues, Memory), BusError> {
         let (rx_queues, tx_queues) = (config.rx_queues.into(), usize::from(config.tx_queues));
         let size = ring_size(config.ring);
-        let memory = Memory::new(self.device, &config.pool, rx_queues + tx_queues, size)?;
+        let memory = Memory::new(&**self.device, &config.pool, rx_queues + tx_queues, size)?;
         self.device.set_bus_master(true)?;
-        let mut missed: Option<Missed> = Some(Box::new(missed));
+        let mut lost: Option<Lost> = Some(Box::new(lost));
         let mut rx: Vec<Box<dyn RxDriver>> = Vec::new();
         for index in 0..rx_queues {
-            let queue = self.rx_queue(index, missed.take());
+            let queue = self.rx_queue(index, lost.take());
             let parts = RxParts {
-                ring: memory.ring(self.device, index)?,
+                ring: memory.ring(&**self.device, index)?,
                 clock: self.device.clock(),
                 addresses: memory.addresses(),
                 pool: config.pool.clone(),
@@ -129,7 +128,7 @@ impl<D: Device> Plan<'_, D> {
         for index in 0..tx_queues {
             let (_, first, step) = self.blocks;
             let parts = TxParts {
-                ring: memory.ring(self.device, rx_queues + index)?,
+                ring: memory.ring(&**self.device, rx_queues + index)?,
                 clock: self.device.clock(),
                 addresses: memory.addresses(),
                 pool: config.pool.clone(),
@@ -142,21 +141,20 @@ impl<D: Device> Plan<'_, D> {
         Ok((Queues { rx, tx }, memory))
     }
 
-    fn block(&self, base: usize) -> Block<D::Bus, D::Clock> {
+    fn block(&self, base: usize) -> Block<D> {
         Block {
+            device: self.device.clone(),
             bus: self.bus.clone(),
-            clock: self.device.clock(),
-            device: self.device.name().into(),
             base,
         }
     }
 
-    fn rx_queue(&self, index: usize, missed: Option<Missed>) -> RxQueue<D::Bus, D::Clock> {
+    fn rx_queue(&self, index: usize, lost_before: Option<Lost>) -> RxQueue<D> {
         let (first, _, step) = self.blocks;
         let interrupts = self.interrupts.as_ref();
         RxQueue {
             block: self.block(first + index * step),
-            missed,
+            lost_before,
             interrupts: interrupts.map(|(all, first)| (all.clone(), first + index as u16)),
             lost: self.lost.clone(),
         }
@@ -170,14 +168,13 @@ fn room(data_room: usize) -> usize {
 }
 
 /// The registers of one queue.
-struct Block<B, C> {
-    bus: B,
-    clock: C,
-    device: String,
+struct Block<D: Device> {
+    device: Arc<D>,
+    bus: D::Bus,
     base: usize,
 }
 
-impl<B: Bus, C: Clock> Block<B, C> {
+impl<D: Device> Block<D> {
     fn at(&self, register: usize) -> usize {
         self.base + register
     }
@@ -194,33 +191,58 @@ impl<B: Bus, C: Clock> Block<B, C> {
         if self.wait_for(ENABLED) {
             return Ok(());
         }
-        let (device, what) = (self.device.clone(), "a queue does not start".into());
+        let (device, what) = (self.device.name().into(), "a queue does not start".into());
         Err(BusError::Device { device, what })
     }
 
-    /// Switches the queue off. What is under way comes to its end first (section 4.5).
+    /// Switches the queue off. What is under way comes to its end first (section 4.5), so that the
+    /// device touches no buffer of the queue when this returns. One that does not say so loses its
+    /// way to memory, for all queues.
     fn stop(&self) {
         self.bus.write32(self.at(CONTROL), 0);
-        self.wait_for(0);
+        if !self.wait_for(0) {
+            // It fails for a device that is gone, which reaches nothing.
+            let _ = self.device.set_bus_master(false);
+        }
+    }
+
+    /// Frames that the queue has dropped since this was asked last, as there was no descriptor for
+    /// them (section 8.10, RQDPC: 12 bits, which begin anew when they are over, and when they are
+    /// read).
+    fn dropped(&self) -> u64 {
+        match self.bus.read32(self.at(DROPPED)) {
+            // A device that is gone.
+            u32::MAX => 0,
+            dropped => u64::from(dropped & 0xfff),
+        }
     }
 
     fn wait_for(&self, enabled: u32) -> bool {
         let is_so = || self.bus.read32(self.at(CONTROL)) & ENABLED == enabled;
-        wait(&self.clock, PATIENCE, is_so)
+        wait(&self.device.clock(), PATIENCE, is_so)
     }
 }
 
 /// Counts frames that were lost in front of all queues.
-type Missed = Box<dyn FnMut() -> u64 + Send>;
+type Lost = Box<dyn FnMut(&mut Tally) + Send>;
 
-struct RxQueue<B, C> {
-    block: Block<B, C>,
-    missed: Option<Missed>,
+struct RxQueue<D: Device> {
+    block: Block<D>,
+    /// The first queue does it for all.
+    lost_before: Option<Lost>,
     interrupts: Option<(Arc<Interrupts>, u16)>,
     lost: Arc<AtomicBool>,
 }
 
-impl<B: Bus, C: Clock + 'static> RxControl for RxQueue<B, C> {
+impl<D: Device> RxQueue<D> {
+    fn count_dropped(&self, tally: &mut Tally) {
+        let dropped = self.block.dropped();
+        tally.count_from_wire(dropped, 0);
+        tally.count_dropped(Cause::RingFull, dropped);
+    }
+}
+
+impl<D: Device> RxControl for RxQueue<D> {
     #[inline]
     fn set_tail(&self, slot: u32) {
         self.block.bus.write32(self.block.at(TAIL), slot);
@@ -241,14 +263,15 @@ impl<B: Bus, C: Clock + 'static> RxControl for RxQueue<B, C> {
     }
 
     fn count_losses(&mut self, tally: &mut Tally) {
-        // Reading clears it. A device that is gone reads all ones.
-        let dropped = match self.block.bus.read32(self.block.at(DROPPED)) {
-            u32::MAX => 0,
-            dropped => u64::from(dropped),
-        };
-        let missed = self.missed.as_mut().map_or(0, |missed| missed());
-        tally.count_from_wire(dropped + missed, 0);
-        tally.count_dropped(Cause::RingFull, dropped + missed);
+        self.count_dropped(tally);
+        if let Some(count) = &mut self.lost_before {
+            count(tally);
+        }
+    }
+
+    /// Its counter is soon over.
+    fn ran_dry(&self, tally: &mut Tally) {
+        self.count_dropped(tally);
     }
 
     fn event(&self) -> Option<BorrowedFd<'_>> {
@@ -270,9 +293,9 @@ impl<B: Bus, C: Clock + 'static> RxControl for RxQueue<B, C> {
     }
 }
 
-struct TxQueue<B, C>(Block<B, C>);
+struct TxQueue<D: Device>(Block<D>);
 
-impl<B: Bus, C: Clock + 'static> TxControl for TxQueue<B, C> {
+impl<D: Device> TxControl for TxQueue<D> {
     #[inline]
     fn set_tail(&self, slot: u32) {
         self.0.bus.write32(self.0.at(TAIL), slot);

@@ -2,6 +2,8 @@
 //! 82576EB Gigabit Ethernet Controller datasheet, revision 2.7.
 
 use crate::bus::registers::registers;
+use crate::drivers::intel::counters::Lost;
+use crate::ledger::Cause;
 
 /// Bytes of the window of registers (BAR 0).
 pub(super) const WINDOW: usize = 0x20000;
@@ -28,6 +30,9 @@ registers! {
         STATUS_PORT = 3 << 2,
         STATUS_SPEED = 3 << 6,
         STATUS_MASTER_ENABLED = 1 << 19,
+    }
+    EEC 0x0010 "8.4" "control of the EEPROM" {
+        EEC_AUTO_READ_DONE = 1 << 9,
     }
     CTRL_EXT 0x0018 "8.2" "extended device control" {
         CTRL_EXT_PF_RESET_DONE = 1 << 14,
@@ -151,6 +156,15 @@ registers! {
     RX 0xc000 [16; 0x40] "8.10" "receive queue: the first of its registers" {}
     TX 0xe000 [16; 0x40] "8.12" "transmit queue: the first of its registers" {}
 }
+
+/// Frames that the device lost in front of all queues. What it lost for want of a descriptor, each
+/// queue counts.
+pub(super) const LOST: Lost = &[
+    // The packet buffer was full.
+    (MPC, Cause::RingFull),
+    (ROC, Cause::Oversize),
+    (CRCERRS, Cause::DeviceError),
+];
 
 registers! {
     /// Statistics (section 8.19), in the order in which they are told. Reading clears them.

@@ -194,14 +194,14 @@ impl<D: Device> Igbvf<D> {
             bus.write32(EIAC.at, 1);
         }
         let plan = Plan {
-            device: &*self.device,
+            device: &self.device,
             bus,
             longest: self.mtu as usize + HEADER + TAG as usize,
             blocks: (RX.at, TX.at, 0),
             interrupts: interrupts.clone().map(|all| (all, 0)),
             lost: &self.lost,
         };
-        let (queues, memory) = plan.start(config, || 0)?;
+        let (queues, memory) = plan.start(config, |_| ())?;
         let running = Running {
             _interrupts: interrupts,
             _memory: memory,

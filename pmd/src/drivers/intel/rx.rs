@@ -34,11 +34,16 @@ pub(crate) trait RxControl: Send + 'static {
     /// Whether frames can come.
     fn state(&self) -> RxState;
 
-    /// Switches receiving off: the device has let go of the buffers when this returns.
+    /// Switches receiving off: the device touches no buffer any more when this returns, whatever
+    /// it says.
     fn stop(&self);
 
     /// Counts the frames that the device has lost before any descriptor, since it was asked last.
     fn count_losses(&mut self, tally: &mut Tally);
+
+    /// The device has used up all that was posted: it may be losing frames, and count them where
+    /// there is little room.
+    fn ran_dry(&self, _tally: &mut Tally) {}
 
     /// Counts the frames that are left in the device when it has been stopped.
     fn count_left(&self, _tally: &mut Tally) {}
@@ -253,6 +258,12 @@ impl<Q: RxControl, C: Clock, F: Format> Rx<Q, C, F> {
         (self.parts.ring.size() - 1 - self.filled.wrapping_sub(self.next)) as usize
     }
 
+    /// Whether the device has filled all that was posted.
+    #[inline(always)]
+    fn is_dry(&self) -> bool {
+        F::received(self.parts.ring.read(self.filled.wrapping_sub(1))).is_done()
+    }
+
     #[cold]
     fn watch_link(&mut self, now: Tsc) {
         let period = self.parts.clock.to_cycles(WATCH);
@@ -277,6 +288,9 @@ impl<Q: RxControl, C: Clock + 'static, F: Format> RxDriver for Rx<Q, C, F> {
             origin.stamp(mbuf, now);
         }
         if self.free() >= self.refill_at() {
+            if self.is_dry() {
+                self.parts.control.ran_dry(tally);
+            }
             if cache.pool().id() == self.parts.pool.id() {
                 self.post(|burst, n| cache.alloc_burst(burst, n));
             } else {

@@ -25,7 +25,7 @@ const FREE: usize = 32;
 /// The device pads frames, but none that are shorter than this.
 const SHORTEST: usize = 17;
 
-/// Most pieces of a frame. One that has more is copied into fewer. (QEMU's models take 64.)
+/// Most pieces of a frame. One that has more is copied into fewer, if it can be. (QEMU's models take 64.)
 const MAX_PIECES: usize = 60;
 
 /// What a transmit queue asks of its device, beside the ring.
@@ -33,7 +33,8 @@ pub(crate) trait TxControl: Send + 'static {
     /// Moves the queue's tail to that slot.
     fn set_tail(&self, slot: u32);
 
-    /// Switches sending off: the device has let go of the frames when this returns.
+    /// Switches sending off: the device touches no frame any more when this returns, whatever it
+    /// says.
     fn stop(&self);
 }
 
@@ -237,10 +238,32 @@ impl<Q: TxControl, C: Clock, F: TxFormat> Tx<Q, C, F> {
         mbuf.segments().map(pieces).sum()
     }
 
-    /// Descriptors that there must be for a frame: one of more pieces is copied into fewer.
+    /// Descriptors that there must be for a frame.
     #[inline(always)]
     fn needed(&self, mbuf: &Mbuf) -> usize {
-        self.pieces(mbuf).min(MAX_PIECES) + usize::from(F::request(mbuf).is_some())
+        let (len, context) = (mbuf.len(), usize::from(F::request(mbuf).is_some()));
+        if mbuf.segment_count() == 1
+            && len >= SHORTEST
+            && let Some(data) = NonNull::new(mbuf.data_ptr().cast_mut())
+            && self.parts.addresses.of(data, len).is_some()
+        {
+            self.pieces(mbuf).min(MAX_PIECES) + context
+        } else {
+            self.needed_at_most(mbuf) + context
+        }
+    }
+
+    /// The same for a frame that may have to be padded, over the end of a page, or copied: each
+    /// buffer of the copy begins anywhere in a page.
+    #[cold]
+    fn needed_at_most(&self, mbuf: &Mbuf) -> usize {
+        let most = if self.reaches(mbuf) {
+            self.pieces(mbuf) + usize::from(mbuf.total_len() < SHORTEST)
+        } else {
+            let room = self.parts.pool.data_room();
+            mbuf.total_len().div_ceil(room) * (1 + room.div_ceil(self.page))
+        };
+        most.min(MAX_PIECES)
     }
 
     fn address(&self, segment: &[u8]) -> Option<u64> {

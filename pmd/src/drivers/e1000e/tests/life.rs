@@ -1,10 +1,13 @@
 //! The port: link, interrupts, start and stop, a device that goes.
 
+use std::sync::Arc;
+
 use pollux_mempool::Burst;
 
 use super::super::model::Card;
 use super::{Bench, MAC, frame_to, pool, probe};
 use crate::bus::fake::FakeDevice;
+use crate::drivers::quiet;
 use crate::ledger::Cause;
 use crate::port::{PortConfig, RxState, StartedPort};
 
@@ -249,4 +252,17 @@ fn registers_are_shown_to_people() {
     }
     assert!(!registers.contains("MPC"), "reading it would clear it");
     bench.stop();
+}
+
+#[test]
+fn a_loop_does_nothing_but_work() {
+    for options in ["mtu=9000", "mtu=9000,descriptors=legacy"] {
+        let device = FakeDevice::new(Card::new(MAC));
+        let spec = format!("pci:0000:03:00.0,{options}").parse().unwrap();
+        quiet::assert_only_work(
+            &device,
+            || super::open(Arc::new(device.clone()), &spec).unwrap(),
+            |device, frame| device.with(|card, world| card.receive(world, frame)),
+        );
+    }
 }

@@ -66,6 +66,36 @@ fn buffers_of_another_pool_are_sent_as_copies() {
 }
 
 #[test]
+fn a_copy_in_more_buffers_than_the_frame_had_finds_room_for_all_of_them() {
+    let mut bench = Bench::new("", 1, pool(512, 256));
+    bench.with(|card, _| card.stalled = true);
+    let other = pool(16, 2048);
+    let mut foreign = other.cache(8).unwrap();
+    let mut burst = Burst::<64>::new();
+    for _ in 0..6 {
+        drop(burst.push(foreign.alloc_from(&frame_to(MAC, 1500)).unwrap()));
+    }
+    for _ in 0..50 {
+        let frame = bench.frame(&frame_to(MAC, 60));
+        drop(burst.push(frame));
+    }
+    let cache = bench.cache.as_mut().unwrap();
+    let n = bench.started.tx[0].tx(cache, &mut burst);
+    // Of the six, each takes six descriptors at least, and twelve at most.
+    assert!((5..=33).contains(&n), "{n}");
+    bench.taken += n as u64;
+    burst.clear();
+    drop(foreign);
+    bench.with(|card, world| {
+        card.stalled = false;
+        card.send(world, 0);
+    });
+    assert_eq!(bench.with(|card, _| card.sent[0].len()), n);
+    assert_eq!(bench.stop().1, 0);
+    assert_eq!(other.available(), 16);
+}
+
+#[test]
 fn what_finds_no_room_is_counted_by_the_device_and_in_the_ledger() {
     let mut bench = Bench::new("", 1, pool(512, 2048));
     for i in 0..200 {

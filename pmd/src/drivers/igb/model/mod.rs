@@ -28,6 +28,7 @@ const VTIVAR_MISC: usize = 0x11720;
 const POOL_STATISTICS: usize = 0x10000;
 
 /// All functions together.
+#[allow(clippy::struct_excessive_bools)] // independent of each other
 pub(crate) struct Chip {
     registers: Vec<u32>,
     /// Virtual functions that there are.
@@ -40,6 +41,14 @@ pub(crate) struct Chip {
     pending: [u32; 8],
     /// A reset does not end.
     pub(crate) stuck: bool,
+    /// Queues are not switched off.
+    pub(crate) deaf: bool,
+    /// The PHY takes no notice.
+    pub(crate) silent: bool,
+    /// It has an address.
+    pub(crate) named: bool,
+    /// So many looks are taken until the EEPROM has been read after a reset.
+    loading: u32,
     /// The cable.
     pub(crate) plugged: bool,
     /// There is no driver of the physical function, but something that answers.
@@ -57,6 +66,10 @@ impl Chip {
             arrived: Default::default(),
             pending: [0; 8],
             stuck: false,
+            deaf: false,
+            silent: false,
+            named: true,
+            loading: 0,
             plugged: true,
             spoofed: 0,
             pretended: None,
@@ -89,15 +102,26 @@ impl Chip {
         let link = self.get(STATUS.at) & STATUS_LINK_UP;
         self.registers.fill(0);
         self.arrived.iter_mut().for_each(VecDeque::clear);
-        let [low, high] = mac_words(MAC);
-        self.set(RAL.at, low);
-        self.set(RAH.at, high | RAH_VALID);
+        self.loading = 3;
         self.set(STATUS.at, STATUS_MASTER_ENABLED | 2 << 6 | link);
         self.set(VFRE.at, 0xff);
         self.set(VFTE.at, 0xff);
         for vf in 0..8 {
             self.set(V2PMAILBOX + 4 * vf, mailbox::PF_RESETS);
         }
+    }
+
+    /// Somebody looks whether the EEPROM has been read.
+    fn load(&mut self) {
+        if self.loading > 0 {
+            self.loading -= 1;
+            return;
+        }
+        let [low, high] = mac_words(MAC);
+        let valid = if self.named { RAH_VALID } else { 0 };
+        self.set(RAL.at, low);
+        self.set(RAH.at, high | valid);
+        self.set(EEC.at, EEC_AUTO_READ_DONE);
     }
 
     fn pool_mode(&self) -> bool {
@@ -266,8 +290,12 @@ impl Model for Function {
         let mut chip = self.chip();
         self.settle(&mut chip, world);
         let Some(at) = self.place(at) else { return 0 };
+        if at == EEC.at && !chip.has(at, EEC_AUTO_READ_DONE) {
+            chip.load();
+        }
         let value = chip.get(at);
         match at {
+            0xc000.. if at % 0x40 == queue::CONTROL && chip.deaf => value | queue::ENABLED,
             _ if self.vf.is_none() && at == CTRL.at && chip.stuck => value | CTRL_RESET,
             0x00c0 | 0x3554 | 0x4000..0x4200 if self.vf.is_none() => {
                 chip.set(at, 0);
@@ -305,8 +333,9 @@ impl Model for Function {
             }
             0x0008 => {}
             0x0020 => {
-                chip.set(place, value | MDIC_READY);
-                let up = chip.plugged;
+                let error = if chip.silent { MDIC_ERROR } else { 0 };
+                chip.set(place, value | MDIC_READY | error);
+                let up = chip.plugged && !chip.silent;
                 chip.set_bits(STATUS.at, STATUS_LINK_UP, up);
             }
             0x0018 => {

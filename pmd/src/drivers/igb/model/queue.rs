@@ -13,7 +13,7 @@ const LEN: usize = 0x08;
 const SPLIT: usize = 0x0c;
 const HEAD: usize = 0x10;
 pub(super) const DROPPED: usize = 0x30;
-const ENABLED: u32 = 1 << 25;
+pub(super) const ENABLED: u32 = 1 << 25;
 
 /// Bits of descriptors.
 const DONE: u32 = 1;
@@ -34,7 +34,7 @@ impl Chip {
     /// Whether a queue may work at all.
     fn is_on(&self, base: usize, queue: usize, global: bool, pools: usize) -> bool {
         let pool = !self.pool_mode() || self.has(pools, 1 << (queue % 8));
-        global && pool && self.has(base + CONTROL, ENABLED)
+        global && pool && (self.has(base + CONTROL, ENABLED) || self.deaf)
     }
 
     /// Sends what is between head and tail.
@@ -110,8 +110,12 @@ impl Chip {
                 // No descriptors: the queue drops, or the packet buffer does when it is full.
                 let split = self.get(base + SPLIT);
                 let drops = split >> 31 != 0 || self.has(QDE.at, 1 << queue);
-                let counter = if drops { base + DROPPED } else { MPC.at };
-                self.set(counter, self.get(counter).wrapping_add(1));
+                let (counter, last) = if drops {
+                    (base + DROPPED, 0xfff)
+                } else {
+                    (MPC.at, u32::MAX)
+                };
+                self.set(counter, self.get(counter).wrapping_add(1) & last);
             }
         }
     }

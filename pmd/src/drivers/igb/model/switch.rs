@@ -77,6 +77,11 @@ impl Chip {
         self.has(MTA.of(hash >> 5), 1 << (hash & 31))
     }
 
+    /// A frame arrives whose check sequence is wrong.
+    pub(crate) fn receive_broken(&mut self) {
+        self.set(CRCERRS.at, self.get(CRCERRS.at).wrapping_add(1));
+    }
+
     /// A frame comes in front of the queues; whether any pool has its address.
     pub(super) fn receive(&mut self, frame: &[u8], source: Option<usize>) -> bool {
         let to = address(frame, 0);
@@ -86,7 +91,9 @@ impl Chip {
                 || to == MacAddr::BROADCAST && self.has(RCTL.at, RCTL_BROADCAST)
                 || is_group && (self.has(RCTL.at, RCTL_MULTICAST_ALL) || self.in_table(to))
                 || !is_group && self.has(RCTL.at, RCTL_UNICAST_ALL);
-            if wanted && frame.len() as u32 + 4 <= self.get(RLPML.at) {
+            if wanted && frame.len() as u32 + 4 > self.get(RLPML.at) {
+                self.set(ROC.at, self.get(ROC.at).wrapping_add(1));
+            } else if wanted {
                 self.enqueue(self.hashed_queue(frame), frame.to_vec());
             }
             return wanted;

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::Cause;
+use crate::drivers::igb::model::MAC;
+use crate::drivers::quiet;
 use crate::net::testing::Frame;
 use pollux_mempool::MbufFlags;
 
@@ -71,7 +73,47 @@ fn frames_of_all_lengths_come_and_go() {
     bytes.resize(9019, 8);
     world.nic.arrive(&bytes);
     assert_eq!(pf.receive().len(), 0);
-    pf.stop();
+    let (_, ledger) = pf.stop();
+    assert_eq!(ledger.balance().dropped_for(Cause::Oversize), 1);
+}
+
+#[test]
+fn what_the_device_loses_by_itself_is_in_the_ledger() {
+    let world = World::new();
+    let mut pf = Running::new(world.pf("").unwrap(), 1);
+    world.nic.chip().receive_broken();
+    pf.rx[0].sync_counters();
+    // Read by others before the queue asks.
+    world.nic.chip().receive_broken();
+    assert!(!pf.port.statistics().is_empty());
+    // More than the queue's counter holds, if it is not looked at now and then.
+    let arrived = 5000_u64;
+    for n in 0..arrived {
+        world.nic.arrive(&frame(pf.mac(), PEER, 1));
+        if n % 1000 == 999 {
+            pf.receive();
+        }
+    }
+    let (_, ledger) = pf.stop();
+    let balance = ledger.check().unwrap();
+    assert_eq!(balance.dropped_for(Cause::DeviceError), 2);
+    assert_eq!(balance.from_wire, arrived + 2);
+    assert!(balance.dropped_for(Cause::RingFull) > 4096, "{balance}");
+}
+
+#[test]
+fn a_queue_that_does_not_end_loses_its_way_to_memory() {
+    let world = World::new();
+    let pf = Running::new(world.pf("").unwrap(), 2);
+    world.nic.chip().deaf = true;
+    drop((pf.rx, pf.tx, pf.cache));
+    assert_eq!(pf.pool.available(), pf.pool.buffers());
+    for _ in 0..4 {
+        world.nic.arrive(&frame(MAC, PEER, 1));
+    }
+    let _ = pf.port.link();
+    let faults = world.pf.with(|_, world| world.faults);
+    assert!(faults > 0, "buffers that went back were written");
 }
 
 #[test]
@@ -188,7 +230,40 @@ fn what_cannot_be_is_refused_with_what_there_is() {
     assert!(refused("", 9, 2048).contains("at most 8"));
     assert!(refused(",vfs=1", 2, 2048).contains("at most 1"));
     assert!(refused("", 1, 512).contains("1024 bytes and more"));
+    world.nic.chip().silent = true;
+    let config = PortConfig::new(pool());
+    let port = world.pf("").unwrap().configure(config).unwrap();
+    let error = port.start().err().unwrap().to_string();
+    assert!(error.contains("its PHY does not answer"), "{error}");
+    world.nic.chip().named = false;
+    let error = world.pf("").err().unwrap().to_string();
+    assert!(error.contains("holds no address of a station"), "{error}");
     world.nic.chip().stuck = true;
     let error = world.pf("").err().unwrap().to_string();
     assert!(error.contains("does not come back"), "{error}");
+}
+
+#[test]
+fn a_loop_does_nothing_but_work() {
+    for options in [",mtu=9000", ",mtu=9000,vfs=1"] {
+        let world = World::new();
+        quiet::assert_only_work(
+            &world.pf,
+            || igb::open(world.pf.clone().into(), &spec(options)).unwrap(),
+            |device, frame| device.with(|function, world| function.arrive(frame, world)),
+        );
+    }
+}
+
+#[test]
+fn the_loop_of_a_virtual_function_does_nothing_but_work() {
+    let world = World::new();
+    let pf = Running::new(world.pf(",mtu=9000,vfs=1").unwrap(), 1);
+    let device = world.vf_device(0);
+    quiet::assert_only_work(
+        &device,
+        || igbvf::open(device.clone().into(), &spec(",mtu=9000")).unwrap(),
+        |device, frame| device.with(|function, world| function.arrive(frame, world)),
+    );
+    pf.stop();
 }

@@ -1,46 +1,15 @@
 //! Devices that do what they like; a virtual function that does, and its physical one; and the
 //! other way round.
 
-use std::cell::Cell;
-use std::sync::Arc;
-
 use super::*;
-use crate::bus::adversary::{self, Choices, Outcome, Trial};
-use crate::bus::fake::World as Reach;
+use crate::bus::adversary::Choices;
+use crate::drivers::igb::hostile;
 use crate::drivers::igb::message::WORDS;
-
-/// Runs a driver against an adversary in the place of its function; `set_up` makes the honest one.
-fn run(open: Open<'_>, model: &dyn Fn() -> Function, seed: u64, steps: usize) -> Outcome {
-    let pool = pool();
-    let arrive = |function: &mut Function, world: &mut Reach, choices: &mut Choices| {
-        let len = match choices.below(8) {
-            0..6 => 60 + choices.below(200),
-            6 => 1518,
-            _ => choices.below(10_000),
-        };
-        let mut bytes = vec![0xa5; len];
-        bytes.iter_mut().take(6).for_each(|byte| *byte = 0xff);
-        function.arrive(&bytes, world);
-    };
-    let trial = Trial {
-        model,
-        open,
-        arrive: &arrive,
-        pool: &pool,
-    };
-    adversary::run(&trial, Choices::Seeded(seed), steps)
-}
-
-type Open<'a> = &'a dyn Fn(
-    FakeDevice<adversary::Adversary<Function>>,
-) -> Result<Box<dyn crate::driver::Driver>, PortError>;
 
 #[test]
 fn a_device_that_does_what_it_likes_breaks_no_promise() {
     for (seed, options) in [(1, ""), (2, ",mtu=9000,promisc"), (3, ",vfs=3,vlans=5")] {
-        let spec = spec(options);
-        let open = |device| igb::open(Arc::new(device), &spec);
-        let outcome = run(&open, &|| Nic::new().function(None), seed, 60_000);
+        let outcome = hostile::physical(&pool(), options, Choices::Seeded(seed), 60_000);
         assert!(outcome.deeds > 10_000, "{outcome:?}");
         assert!(outcome.starts > 10 && outcome.sent > 0, "{outcome:?}");
         assert!(outcome.received.delivered > 0, "{outcome:?}");
@@ -51,17 +20,15 @@ fn a_device_that_does_what_it_likes_breaks_no_promise() {
 /// The virtual function's device does what it likes, and so does whoever answers it.
 #[test]
 fn a_virtual_function_survives_its_device_and_its_physical_function() {
-    let spec = spec(",multicast=01:00:5e:00:00:fb,vlans=6");
-    let open = |device| igbvf::open(Arc::new(device), &spec);
-    let seed = Cell::new(1);
-    let model = || {
-        let nic = Nic::new();
-        nic.chip().pretend_physical(seed.replace(seed.get() + 1));
-        nic.function(Some(0))
-    };
-    let outcome = run(&open, &model, 5, 100_000);
+    let options = ",multicast=01:00:5e:00:00:fb,vlans=6";
+    let outcome = hostile::virtual_(&pool(), options, 1, Choices::Seeded(5), 100_000);
     assert!(outcome.deeds > 10_000, "{outcome:?}");
     assert!(outcome.starts > 0, "{outcome:?}");
+}
+
+#[test]
+fn no_mailbox_leads_to_the_address_of_another() {
+    hostile::mailboxes(Choices::Seeded(11), 200_000);
 }
 
 /// Whatever a virtual function writes, at any time: its physical function answers, grants nothing

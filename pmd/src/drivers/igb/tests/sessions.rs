@@ -1,7 +1,14 @@
 //! Resets, from either side.
 
 use super::*;
+use std::time::Instant;
+
 use crate::RxState;
+use crate::bus::fake::FakeBus;
+use crate::bus::{Bus, Device};
+use crate::driver::filter::{Filter, Multicast};
+use crate::drivers::igb::functions::{Functions, Own};
+use crate::drivers::igb::message::{Message, Request, WORDS, words_mac};
 
 #[test]
 fn a_function_waits_for_its_physical_one_no_longer_than_is_reasonable() {
@@ -19,6 +26,153 @@ fn a_function_waits_for_its_physical_one_no_longer_than_is_reasonable() {
         .with(|function, world| function.write(world, 0, 0x18, 4, 1 << 14));
     let error = open();
     assert!(error.contains("does not answer"), "{error}");
+}
+
+/// A virtual function by its registers, as a driver that is not ours has it.
+struct Raw<'a> {
+    world: &'a World,
+    device: FakeDevice<Function>,
+    bus: FakeBus<Function>,
+}
+
+impl<'a> Raw<'a> {
+    fn new(world: &'a World) -> Self {
+        let device = world.vf_device(0);
+        let bus = device.bar(0, 0x4000).unwrap();
+        Self { world, device, bus }
+    }
+
+    fn reset(&self) {
+        self.bus.write32(0, 1 << 26);
+    }
+
+    /// Writes a message, and does not wait.
+    fn write(&self, request: &Request) {
+        let (message, len) = request.message();
+        self.bus.write32(0xc40, 1 << 2);
+        for (i, word) in message.into_iter().take(len).enumerate() {
+            self.bus.write32(0x800 + 4 * i, word);
+        }
+        self.bus.write32(0xc40, 1);
+    }
+
+    /// Waits until a message begins with that word, and takes it.
+    fn expect(&self, first: u32) -> Message {
+        let began = Instant::now();
+        while self.bus.read32(0x800) != first {
+            assert!(began.elapsed() < Duration::from_secs(30), "{first:#x}");
+            self.world.pf.with(Function::tick);
+            std::thread::yield_now();
+        }
+        self.bus.write32(0xc40, 1 << 2);
+        let message = std::array::from_fn(|i| self.bus.read32(0x800 + 4 * i));
+        self.bus.write32(0xc40, 1 << 1);
+        message
+    }
+
+    /// Begins anew; the address that it is given.
+    fn begin(&self) -> MacAddr {
+        self.reset();
+        self.write(&Request::Reset);
+        let [_, low, high, ..] = self.expect(0x8000_0001);
+        words_mac([low, high])
+    }
+}
+
+const _: () = assert!(WORDS == 16);
+
+#[test]
+fn an_address_that_a_function_has_chosen_is_not_left_to_the_next_one() {
+    let world = World::new();
+    let pf = Running::new(world.pf(",vfs=2").unwrap(), 1);
+    let vf = Raw::new(&world);
+    let given = vf.begin();
+    let chosen = MacAddr([2, 0, 0, 0, 7, 7]);
+    vf.write(&Request::Mac(chosen));
+    vf.expect(0xa000_0002);
+    assert_eq!(vf.begin(), given);
+    // Another one may have it now.
+    let mut other = world.start_vf(1, "");
+    world.nic.arrive(&frame(chosen, PEER, 1));
+    assert_eq!(other.receive().len(), 0);
+    other.stop();
+    pf.stop();
+}
+
+/// What Linux's igbvf waits for after its reset, where it has nothing more to ask.
+#[test]
+fn a_function_that_has_read_its_answer_is_told_that_it_may_ask() {
+    let world = World::new();
+    let pf = Running::new(world.pf(",vfs=1").unwrap(), 1);
+    let vf = Raw::new(&world);
+    vf.begin();
+    vf.expect(0x2000_0100);
+    // The link has changed.
+    vf.bus.write32(0x800, 0);
+    world.nic.chip().plug(false);
+    vf.expect(0x2000_0100);
+    pf.stop();
+}
+
+#[test]
+fn functions_are_told_when_their_physical_one_leaves() {
+    let world = World::new();
+    let pf = Running::new(world.pf(",vfs=1").unwrap(), 1);
+    let vf = Raw::new(&world);
+    let interrupts = vf.device.interrupts(2).unwrap();
+    vf.begin();
+    vf.expect(0x2000_0100);
+    // Vector 1 is the mailbox's.
+    vf.bus.write32(0x1740, 0x80 | 1);
+    let told = || {
+        vf.device.with(Function::tick);
+        rustix::io::read(interrupts.event(1).unwrap(), &mut [0; 8]).is_ok()
+    };
+    assert!(!told());
+    pf.stop();
+    assert!(told());
+}
+
+/// Its thread writes registers, and must not do so after the reset.
+#[test]
+fn nobody_answers_after_the_end() {
+    let world = World::new();
+    let mut port = Some(Running::new(world.pf(",vfs=1").unwrap(), 1).stop().0);
+    let vf = Raw::new(&world);
+    for _ in 0..50 {
+        let pf = Running::start(port.take().unwrap(), pool());
+        vf.reset();
+        vf.write(&Request::Reset);
+        world.pf.with(Function::tick);
+        port = Some(pf.stop().0);
+        let enabled = world.pf.bar(0, 0x20000).unwrap().read32(0x1524);
+        assert_eq!(enabled, 0);
+    }
+}
+
+#[test]
+fn a_device_that_is_gone_tells_of_nobody() {
+    let world = World::new();
+    let bus = world.pf.bar(0, 0x20000).unwrap();
+    let own = Own {
+        mac: PEER,
+        filter: Filter {
+            promiscuous: false,
+            multicast: Multicast::Listed(Vec::new()),
+        },
+        vlans: Vec::new(),
+        longest: 1518,
+    };
+    let given = igb::functions::Given {
+        mac: MacAddr([2, 0, 0, 0, 0, 1]),
+        fixed: false,
+        vlan: None,
+    };
+    let mut functions = Functions::new(&bus, own, &[given]);
+    world.pf.unplug();
+    functions.serve();
+    let counted: u64 = functions.statistics().iter().map(|(_, n)| n).sum();
+    assert_eq!(counted, 0, "{:?}", functions.statistics());
 }
 
 #[test]

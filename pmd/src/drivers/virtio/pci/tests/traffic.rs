@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Cause;
+use crate::drivers::quiet;
 
 /// All that the two sides can agree on about rings.
 fn rings() -> impl Iterator<Item = u64> {
@@ -187,4 +188,17 @@ fn a_frame_of_more_pieces_than_a_table_holds_is_a_chain() {
         assert_eq!(sent, Some((1, bytes)));
     }
     rig.stop();
+}
+
+#[test]
+fn a_loop_does_nothing_but_work() {
+    for missing in [bit::PACKED, 0, bit::IN_ORDER, bit::PACKED | bit::IN_ORDER] {
+        let device = device(ALL & !missing);
+        let spec = "pci:0000:03:00.0".parse().unwrap();
+        quiet::assert_only_work(
+            &device,
+            || super::super::open(Arc::new(device.clone()), &spec).unwrap(),
+            |device, frame| device.with(|model, world| model.receive(world, 0, frame)),
+        );
+    }
 }

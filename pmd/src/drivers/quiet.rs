@@ -1,0 +1,109 @@
+//! For the tests of drivers of PCI devices, on devices made of software: after the start, a poll
+//! loop neither allocates, nor frees, nor enters the kernel. What the device does by itself is not
+//! heard.
+#![allow(clippy::unwrap_used)]
+
+use pollux_mempool::region::PageSize;
+use pollux_mempool::{Burst, Mbuf, Mempool, PoolConfig};
+use pollux_quiet::listen;
+
+use crate::bus::fake::{FakeDevice, Model};
+use crate::driver::Driver;
+use crate::ledger::{Ledger, Tally};
+use crate::net::MacAddr;
+use crate::port::{Port, PortConfig, RxState, StartedPort};
+
+/// Longest frame, in several buffers.
+const LONGEST: usize = 9000;
+
+fn pool() -> Mempool {
+    Mempool::new(PoolConfig {
+        buffers: 512,
+        pages: PageSize::Kib4,
+        ..PoolConfig::default()
+    })
+    .unwrap()
+}
+
+/// Runs a port in a loop that receives and sends: frames of all lengths, in one buffer and in
+/// several, of its pool and of another; bursts that are empty, rings that are full, a pool that is
+/// empty. `open` takes frames of [`LONGEST`] bytes; `arrive` has one arrive.
+pub(crate) fn assert_only_work<M: Model>(
+    device: &FakeDevice<M>,
+    open: impl FnOnce() -> Box<dyn Driver>,
+    arrive: impl Fn(&FakeDevice<M>, &[u8]) + Sync,
+) {
+    let (pool, other) = (pool(), pool());
+    let config = PortConfig {
+        ring: 64,
+        ..PortConfig::new(pool.clone())
+    };
+    // A thread of the driver's own is started where nobody listens.
+    let port = Port::new("quiet", open()).configure(config).unwrap();
+    let StartedPort {
+        port,
+        mut rx,
+        mut tx,
+    } = port.start().unwrap();
+    let MacAddr(station) = port.capabilities().mac.unwrap();
+    let (mut ledger, mut sink) = (Ledger::new(), Tally::new());
+    ledger.add("rx", rx[0].tally());
+    ledger.add("sink", sink.view());
+    let sent = tx[0].sent();
+    let (taken, noise) = listen(|ear| {
+        let (mut cache, mut others) = (pool.cache(64).unwrap(), other.cache(64).unwrap());
+        let frames = [60, 64, 333, 1514, 2048, 2049, LONGEST].map(|len| {
+            let mut frame = vec![0x5a; len];
+            frame[..6].copy_from_slice(&station);
+            frame
+        });
+        let mut burst = Burst::<32>::new();
+        let mut taken = 0;
+        ear.during(|| {
+            for round in 0..2000_usize {
+                pollux_quiet::aside(|| {
+                    // Now and then more than there is room for, and then nothing.
+                    let count = match round % 50 {
+                        0 => 200,
+                        1..4 => 0,
+                        _ => 1 + round % 5,
+                    };
+                    for n in 0..count {
+                        arrive(device, &frames[(round + n) % frames.len()]);
+                    }
+                    // Until the link is looked at.
+                    device.with(|_, world| world.now += 20_000_000);
+                });
+                let mut kept = Burst::<512>::new();
+                if round % 100 == 99 {
+                    cache.alloc_burst(&mut kept, 512);
+                }
+                while rx[0].rx(&mut cache, &mut burst) > 0 {
+                    sink.count_delivered(burst.len() as u64);
+                    cache.free_burst(&mut burst);
+                }
+                assert_eq!(rx[0].state(), RxState::Live);
+                cache.free_burst(&mut kept);
+                for n in 0..round % 33 {
+                    let bytes = &frames[(round * 7 + n) % frames.len()];
+                    let cache = if n % 8 == 7 { &mut others } else { &mut cache };
+                    let frame: Option<Mbuf> = cache.alloc_from(bytes);
+                    if let Some(Err(frame)) = frame.map(|frame| burst.push(frame)) {
+                        cache.free(frame);
+                    }
+                }
+                taken += tx[0].tx(&mut cache, &mut burst) as u64;
+                burst.clear();
+            }
+        });
+        taken
+    });
+    noise.assert_none();
+    port.stop(rx, tx).unwrap();
+    assert_eq!(sent.packets() + sent.errors(), taken);
+    let balance = ledger.check().unwrap();
+    assert!(balance.delivered > 3000 && taken > 3000, "{balance}");
+    for pool in [pool, other] {
+        assert_eq!(pool.available(), pool.buffers());
+    }
+}
