@@ -56,14 +56,17 @@ pub(super) struct Own {
 }
 
 /// A VF.
+#[allow(clippy::struct_excessive_bools)] // independent of each other
 struct Function {
     given: Given,
     /// The address that it has now.
     mac: MacAddr,
     /// It has told of its reset, and may ask.
     clear: bool,
-    /// It has not been told that since: the answer to its reset does not say so.
+    /// It is to be told that, as the answer to its reset does not say so, or that something is new.
     untold: bool,
+    /// It has not read its last answer, which nothing may be written over.
+    unread: bool,
     groups: Groups,
     all_groups: bool,
     longest: u32,
@@ -99,6 +102,7 @@ impl<B: Bus> Functions<B> {
             mac: given.mac,
             clear: false,
             untold: false,
+            unread: false,
             groups: Groups::default(),
             all_groups: false,
             longest: USUAL,
@@ -175,6 +179,9 @@ impl<B: Bus> Functions<B> {
                 self.counts.resets += 1;
                 self.forget(vf);
             }
+            if let Some(function) = self.vfs.get_mut(vf) {
+                function.unread &= read & 1 << vf == 0;
+            }
             if asked & 1 << vf != 0
                 && let Some(message) = self.mailbox.take(vf)
             {
@@ -182,22 +189,24 @@ impl<B: Bus> Functions<B> {
                 self.counts.requests += 1;
                 self.counts.refused += u64::from(!matches!(reply, Reply::Granted(_)));
                 self.mailbox.answer(vf, message[0], reply);
-            } else if read & 1 << vf != 0
-                && let Some(function) = self.vfs.get_mut(vf)
-                && std::mem::take(&mut function.untold)
-            {
-                // It has the answer to its reset and asks no more. Linux's igbvf looks for this
-                // word, in whatever was said last, before it believes in its link.
-                self.mailbox.tell(vf, true);
+                if let Some(function) = self.vfs.get_mut(vf) {
+                    function.unread = true;
+                }
+            }
+        }
+        // One that has its answer and asks no more. Linux's igbvf looks for the word that says that
+        // it may ask, in whatever was said last, before it believes in its link.
+        for (vf, function) in self.vfs.iter_mut().enumerate() {
+            if function.untold && !function.unread {
+                function.untold = !self.mailbox.tell(vf, function.clear);
             }
         }
     }
 
-    /// Tells the VFs that something is new: they look at their link.
+    /// Has each VF told that something is new, when it is served next: it looks at its link then.
     pub(super) fn tell_all(&mut self) {
-        for (vf, function) in self.vfs.iter_mut().enumerate() {
-            function.untold = false;
-            self.mailbox.tell(vf, function.clear);
+        for function in &mut self.vfs {
+            function.untold = true;
         }
     }
 
@@ -205,11 +214,8 @@ impl<B: Bus> Functions<B> {
     pub(super) fn leave(&mut self) {
         for vf in 0..self.vfs.len() {
             self.enable(vf, false);
-            if let Some(function) = self.vfs.get_mut(vf) {
-                function.clear = false;
-            }
+            self.mailbox.tell(vf, false);
         }
-        self.tell_all();
     }
 
     /// What was counted, by name.
@@ -282,7 +288,7 @@ impl<B: Bus> Functions<B> {
             return;
         };
         function.mac = function.given.mac;
-        (function.clear, function.untold) = (false, false);
+        (function.clear, function.untold, function.unread) = (false, false, false);
         function.groups = Groups::default();
         function.all_groups = false;
         function.longest = USUAL;

@@ -64,21 +64,23 @@ impl<B: Bus> PfEnd<B> {
         }
     }
 
-    /// Tells a VF that something is new, and whether it may go on asking. One that has asked
-    /// something meanwhile, or is about to, gets an answer in place of it.
-    pub(super) fn tell(&self, vf: usize, is_clear: bool) {
+    /// Tells a VF that something is new, and whether it may go on asking. Nothing is told to one
+    /// that has asked something meanwhile, or is about to.
+    pub(super) fn tell(&self, vf: usize, is_clear: bool) -> bool {
         let at = P2VMAILBOX.of(vf);
         self.0.write32(at, P2VMAILBOX_PF_HAS_BUFFER);
         if self.0.read32(at) & P2VMAILBOX_PF_HAS_BUFFER == 0 {
-            return;
+            return false;
         }
         // What it has asked before the buffer was taken lies there still.
-        if self.0.read32(MBVFICR.at) & 1 << vf == 0 {
+        let has_asked = self.0.read32(MBVFICR.at) & 1 << vf != 0;
+        if has_asked {
+            self.0.write32(at, 0);
+        } else {
             self.0.write32(word(vf, 0), notice(is_clear));
             self.0.write32(at, P2VMAILBOX_SENT);
-        } else {
-            self.0.write32(at, 0);
         }
+        !has_asked
     }
 
     /// Takes the buffer, from the VF if need be: it has to keep it for no longer than it takes to

@@ -267,10 +267,10 @@ impl<D: Device> Igb<D> {
             let is_up = speed(hardware.status()).is_some();
             has_changed |= std::mem::replace(&mut was_up, is_up) != is_up;
             let mut functions = functions.lock().unwrap_or_else(PoisonError::into_inner);
-            functions.serve();
             if has_changed {
                 functions.tell_all();
             }
+            functions.serve();
             hardware.bus.write32(EIMS.at, 1 << MAILBOX_VECTOR);
         };
         Housekeeper::start(interrupts.clone(), MAILBOX_VECTOR, work).map_err(|error| {
