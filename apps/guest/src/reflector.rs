@@ -20,6 +20,8 @@ pub(crate) struct Reflector {
     said: BufReader<ChildStdout>,
     /// Address of its port.
     pub(crate) station: MacAddr,
+    /// Where its pool is, for itself and for its device.
+    pub(crate) memory: u64,
 }
 
 impl Reflector {
@@ -34,14 +36,16 @@ impl Reflector {
         let mut said = BufReader::new(child.stdout.take().context("no output")?);
         let mut line = String::new();
         said.read_line(&mut line)?;
-        let Some(station) = line.trim().strip_prefix("ready ") else {
+        let words = line.trim().strip_prefix("ready ");
+        let Some((station, memory)) = words.and_then(|words| words.split_once(' ')) else {
             bail!("the other process ended: {}", child.wait()?);
         };
-        let station = station.parse()?;
+        let (station, memory) = (station.parse()?, memory.parse()?);
         Ok(Self {
             child,
             said,
             station,
+            memory,
         })
     }
 
@@ -73,7 +77,7 @@ pub(crate) fn reflect(machine: &'static Machine, nic: &Nic, options: &str) -> Re
         ..Setup::default()
     };
     let mut end = End::open(machine.owner, nic, &pool, setup)?;
-    println!("ready {}", end.mac()?);
+    println!("ready {} {}", end.mac()?, pool.region().as_ptr().addr());
     let stop = StopFlag::new();
     thread::scope(|scope| {
         scope.spawn(|| {

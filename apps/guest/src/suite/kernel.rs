@@ -69,7 +69,7 @@ fn give_to_kernel(bench: &Bench) -> Result<(String, MacAddr)> {
     Ok((name, station.trim().parse()?))
 }
 
-fn ping(bench: &Bench) -> Result<()> {
+pub(super) fn ping(bench: &Bench) -> Result<()> {
     give_to_kernel(bench)?;
     let (pool, mut ledger) = (pool(2048)?, Ledger::new());
     let mut a = End::open(bench.machine.owner, &bench.a, &pool, Setup::default())?;
@@ -92,7 +92,7 @@ fn ping(bench: &Bench) -> Result<()> {
     check_books(&pool, &ledger)
 }
 
-fn reply(bench: &Bench, kind: Kind) -> Result<()> {
+pub(super) fn reply(bench: &Bench, kind: Kind) -> Result<()> {
     exchange(bench, kind, Setup::default())
 }
 

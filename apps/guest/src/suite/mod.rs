@@ -6,6 +6,7 @@ mod kernel;
 mod life;
 mod refusals;
 mod sriov;
+mod trespass;
 mod trigger;
 
 use anyhow::Result;

@@ -7,14 +7,17 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
+use pollux_interop::frames::Kind;
 use pollux_pmd::Ledger;
 use pollux_pmd::lcore::StopFlag;
+use pollux_pmd::mempool::Burst;
 use pollux_pmd::net::MacAddr;
 
-use super::Test;
+use super::trespass::Trespasser;
+use super::{Test, kernel};
 use crate::bench::Bench;
 use crate::machine::Owner;
-use crate::nic::{Nic, PATIENCE, wait_until};
+use crate::nic::{Nic, PATIENCE, run, wait_until};
 use crate::reflector::Reflector;
 use crate::rig::{End, Rig, Setup, Way, check_books, pool};
 use crate::wire::plain;
@@ -44,6 +47,21 @@ pub(crate) const SRIOV: &[Test] = &[
         name: "pf-leaves",
         shows: "a physical function that is stopped under traffic takes the link of the others along",
         run: leaves,
+    },
+    Test {
+        name: "pf-leaves-alone",
+        shows: "one does not wait for ever for a process that keeps its function, and comes back",
+        run: leaves_alone,
+    },
+    Test {
+        name: "vf-trespass",
+        shows: "a function reaches no memory of another process, which goes on undisturbed",
+        run: trespass,
+    },
+    Test {
+        name: "kernel-vf",
+        shows: "a virtual function of ours in the hands of the kernel: ping and sockets",
+        run: kernel_vf,
     },
 ];
 
@@ -268,4 +286,81 @@ fn leaves(bench: &Bench) -> Result<()> {
         Ok(())
     })?;
     check_books(&pool, &ledger)
+}
+
+/// A process keeps its function, whatever it is told.
+fn leaves_alone(bench: &Bench) -> Result<()> {
+    let pf = start_pf(bench, "")?;
+    let [kept, _] = functions(&bench.a)?;
+    let setup = Setup {
+        options: TOKEN,
+        ..Setup::default()
+    };
+    let (pool, mut ledger) = (pool(setup.buffers)?, Ledger::new());
+    let end = End::open(Owner::Program, &kept, &pool, setup)?;
+    let _tally = end.count_into(&mut ledger);
+    pf.end()?;
+    wait_until("the link is down", || !end.port.link().up)?;
+    ensure!(kept.folder().exists(), "the function went all the same");
+    drop(end.stop()?);
+    check_books(&pool, &ledger)?;
+    our_pf(bench)
+}
+
+/// Descriptors with addresses that only the other process has mapped.
+fn trespass(bench: &Bench) -> Result<()> {
+    let pf = start_pf(bench, "")?;
+    let [first, second] = functions(&bench.a)?;
+    let other = Reflector::start(bench.machine, &first, TOKEN)?;
+    let (pool, mut ledger) = (pool(2048)?, Ledger::new());
+    let mut third = End::open(Owner::Program, &bench.b, &pool, Setup::default())?;
+    let _tally = third.count_into(&mut ledger);
+    let own = pool.region();
+    let start = own.as_ptr().addr().get() as u64;
+    ensure!(
+        !(start..start + own.len() as u64).contains(&other.memory),
+        "both processes have their pools at {start:#x}: run it again"
+    );
+    let faulted = |how: &str| {
+        let page = format!("fault addr {:#x}", other.memory);
+        let fault = |line: &str| line.contains(how) && line.contains(&page);
+        wait_until(&format!("the IOMMU tells of a {how} at {page}"), || {
+            run(&["dmesg"]).is_ok_and(|said| said.lines().any(fault))
+        })
+    };
+    let token = TOKEN.trim_start_matches(",vf_token=");
+    let mut trespasser = Trespasser::new(&second, token, &pool)?;
+    let mut cache = pool.cache(8)?;
+    let mut burst = Burst::<1>::new();
+    // What comes for it is to be written there.
+    trespasser.receive_to(other.memory)?;
+    let frame = plain(trespasser.station, third.mac()?);
+    drop(burst.push(cache.alloc_from(&frame).context("the pool is empty")?));
+    third.tx[0].tx(&mut cache, &mut burst);
+    faulted("DMA Write")?;
+    // What is there is to be sent.
+    trespasser.send_from(other.memory)?;
+    faulted("DMA Read")?;
+    let came = third.rx[0].rx(&mut cache, &mut burst);
+    ensure!(came == 0, "something of the other process came out");
+    drop((trespasser, cache));
+    drop(third.stop()?);
+    check_books(&pool, &ledger)?;
+    exchange(&second, TOKEN, other.station)?;
+    other.end()?;
+    end_pf(bench, pf)
+}
+
+/// Our port is on the third party's NIC.
+fn kernel_vf(bench: &Bench) -> Result<()> {
+    let pf = start_pf(bench, "")?;
+    let [function, _] = functions(&bench.a)?;
+    let third = Bench {
+        machine: bench.machine,
+        a: bench.b.clone(),
+        b: function,
+    };
+    kernel::ping(&third)?;
+    kernel::reply(&third, Kind::Udp)?;
+    end_pf(bench, pf)
 }

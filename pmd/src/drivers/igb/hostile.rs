@@ -13,7 +13,7 @@ use crate::bus::adversary::{self, Adversary, Choices, Outcome, Trial};
 use crate::bus::fake::{FakeDevice, Model as _, World};
 use crate::bus::{Bus as _, Device as _};
 use crate::driver::Driver;
-use crate::driver::filter::{Filter, Multicast};
+use crate::driver::filter::Filter;
 use crate::drivers::igbvf;
 use crate::net::MacAddr;
 use crate::port::PortError;
@@ -99,10 +99,7 @@ pub fn mailboxes(mut choices: Choices, steps: usize) {
     let bus = device.bar(0, WINDOW).expect("its registers");
     let own = Own {
         mac: MAC,
-        filter: Filter {
-            promiscuous: false,
-            multicast: Multicast::Listed(Vec::new()),
-        },
+        filter: Filter::from_spec(&spec("")).expect("a filter"),
         vlans: vec![5],
         longest: 1518,
     };

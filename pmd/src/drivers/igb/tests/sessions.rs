@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::RxState;
 use crate::bus::fake::FakeBus;
 use crate::bus::{Bus, Device};
-use crate::driver::filter::{Filter, Multicast};
+use crate::driver::filter::Filter;
 use crate::drivers::igb::functions::{Functions, Own};
 use crate::drivers::igb::message::{Message, Request, WORDS, words_mac};
 
@@ -156,10 +156,7 @@ fn a_device_that_is_gone_tells_of_nobody() {
     let bus = world.pf.bar(0, 0x20000).unwrap();
     let own = Own {
         mac: PEER,
-        filter: Filter {
-            promiscuous: false,
-            multicast: Multicast::Listed(Vec::new()),
-        },
+        filter: Filter::from_spec(&spec("")).unwrap(),
         vlans: Vec::new(),
         longest: 1518,
     };
