@@ -7,8 +7,9 @@ CORE_PS = 4000
 
 
 def part(signal, index, width):
-    """Element of a flat vector."""
-    return (int(signal.value) >> (index * width)) & ((1 << width) - 1)
+    """Element of a flat vector; the others may be undefined."""
+    bits = signal.value.binstr
+    return int(bits[len(bits) - (index + 1) * width:len(bits) - index * width], 2)
 
 
 def joined(values, width):

@@ -102,22 +102,21 @@ module clop_step #(
     wire [95:0] put_stages   = adds ? stages : last_stages;
 
     // Is the buffer to be announced? Full: nothing more fits.
-    wire [31:0] least  = bare ? {12'd0, pitch} : 32'd16;
-    wire        no_more     = {1'b0, put_used} + least > {1'b0, size};
-    wire [31:0] waited = now[31:0] - put_oldest[31:0];
-    wire        late   = waited >= {1'b0, timeout};
-    wire        due    = put_payloads != 0 && (no_more || late || flush);
-    wire        out_of_room = do_select && !oversize && crowded && !room;
+    wire [31:0] least   = bare ? {12'd0, pitch} : 32'd16;
+    wire        no_more = {1'b0, put_used} + least > {1'b0, size};
+    wire [31:0] waited  = now[31:0] - put_oldest[31:0];
+    wire        late    = waited >= {1'b0, timeout};
+    wire        due     = put_payloads != 0 && (no_more || late || flush);
 
     assign wanted  = enable && room && ((do_select && !oversize && crowded) || ((do_commit || do_look) && due));
     assign flushed = (do_commit || do_look) && (put_payloads == 0 || wanted);
 
     // The next buffer.
-    wire        last_buffer = {1'b0, index} + 17'd1 >= count;
-    wire [63:0] next_start  = !wanted ? start : last_buffer ? base : start + {33'd0, size};
-    wire [15:0] next_index  = !wanted ? index : last_buffer ? 16'd0 : index + 1'b1;
-    wire [31:0] next_serial = serial + {31'd0, wanted};
-    wire [30:0] next_used   = wanted ? '0 : put_used;
+    wire        last_buffer   = {1'b0, index} + 17'd1 >= count;
+    wire [63:0] next_start    = !wanted ? start : last_buffer ? base : start + {33'd0, size};
+    wire [15:0] next_index    = !wanted ? index : last_buffer ? 16'd0 : index + 1'b1;
+    wire [31:0] next_serial   = serial + {31'd0, wanted};
+    wire [30:0] next_used     = wanted ? '0 : put_used;
     wire [26:0] next_payloads = wanted ? '0 : put_payloads;
 
     assign next_state = do_begin ? {base, {(STATE_W-64){1'b0}}}
@@ -129,7 +128,7 @@ module clop_step #(
     wire [31:0] with_reader = next_serial - released;
     wire        not_mine    = next_payloads == 0 && with_reader >= {15'd0, count};
 
-    assign select_outcome = !enable ? 3'd5 : oversize ? 3'd3 : out_of_room ? 3'd2 : not_mine ? 3'd1 : 3'd0;
+    assign select_outcome = !enable ? 3'd5 : oversize ? 3'd3 : crowded && !room ? 3'd2 : not_mine ? 3'd1 : 3'd0;
     assign select_address = next_start + {33'd0, next_used};
 
     wire unused = &{1'b0, distance[30:0]};
