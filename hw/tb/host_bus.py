@@ -1,0 +1,118 @@
+"""The host's side of the hif streams: memory that is written and read, and a host that asks for registers.
+
+What the card must keep to is asserted (hw/docs/interfaces.md, "Host bus: hif"); what the host may do
+to it is random: delay, split and reordered completions, errors, none at all.
+"""
+
+import random
+
+# Fields of a header: lowest bit, width.
+FIELDS = {
+    "address": (0, 64), "lower": (0, 7), "bytes": (7, 12), "offset": (0, 32), "requester": (32, 16),
+    "length": (64, 10), "first_be": (74, 4), "last_be": (78, 4), "bar": (82, 3), "write": (85, 1),
+    "status": (86, 3), "poisoned": (89, 1), "tag": (90, 10), "func": (100, 8), "attributes": (108, 3),
+    "class": (111, 3),
+}
+SUCCESS, UNSUPPORTED, RETRY, ABORT = 0, 1, 2, 4
+
+
+def header(**fields):
+    return sum((value & ((1 << FIELDS[name][1]) - 1)) << FIELDS[name][0] for name, value in fields.items())
+
+
+def field(word, name):
+    low, width = FIELDS[name]
+    return word >> low & ((1 << width) - 1)
+
+
+def enabled(first_be, last_be, dws):
+    """Which bytes of a request's DWs it is about."""
+    bits = [first_be] + [15] * max(dws - 2, 0) + [last_be] * (dws > 1)
+    return [be >> byte & 1 == 1 for be in bits for byte in range(4)]
+
+
+def beats(head, data=b""):
+    """A TLP as (sop, eop, header, data)."""
+    count = max((len(data) + 31) // 32, 1)
+    return [(index == 0, index == count - 1, head if index == 0 else random.getrandbits(128),
+             int.from_bytes(data[32 * index:32 * index + 32], "little")) for index in range(count)]
+
+
+class Sink:
+    """Takes TLPs of a stream with data; `take(header, data)` gets each."""
+
+    def __init__(self, dut, name, take):
+        self.signals = {part: getattr(dut, f"{name}_{part}")
+                        for part in ("valid", "ready", "sop", "eop", "header", "data")}
+        self.take, self.stall, self.head, self.data, self.offer = take, 0.0, None, b"", None
+        self.signals["ready"].value = 0
+
+    def drive(self):
+        self.signals["ready"].value = random.random() >= self.stall
+
+    def look(self):
+        if not int(self.signals["valid"].value):
+            assert self.offer is None, "an offer was taken back"
+            assert self.head is None, "a gap within a TLP"
+            return
+        sop, eop, data = (int(self.signals[part].value) for part in ("sop", "eop", "data"))
+        head = int(self.signals["header"].value) if sop else None
+        assert self.offer in (None, (sop, eop, data, head)), "an offer was changed"
+        self.offer = (sop, eop, data, head)
+        if not int(self.signals["ready"].value):
+            return
+        self.offer = None
+        assert sop == (self.head is None), "start of a TLP"
+        if sop:
+            self.head, self.data = head, b""
+        self.data += data.to_bytes(32, "little")
+        if eop:
+            head, self.head = self.head, None
+            self.take(head, self.data)
+
+
+class Source:
+    """Offers TLPs, each without a gap."""
+
+    def __init__(self, dut, name):
+        self.signals = {part: getattr(dut, f"{name}_{part}")
+                        for part in ("valid", "ready", "sop", "eop", "header", "data")}
+        self.queue, self.idle, self.offered = [], 0.0, False
+        for part in ("valid", "sop", "eop", "header", "data"):
+            self.signals[part].value = 0
+
+    def send(self, head, data=b""):
+        self.queue += beats(head, data)
+
+    def drive(self):
+        if self.queue and not self.offered:
+            self.offered = not self.queue[0][0] or random.random() >= self.idle
+        self.signals["valid"].value = self.offered
+        if self.offered:
+            for part, value in zip(("sop", "eop", "header", "data"), self.queue[0]):
+                self.signals[part].value = value
+
+    def look(self):
+        if self.offered and int(self.signals["ready"].value):
+            self.queue.pop(0)
+            self.offered = False
+
+
+class Writes(Sink):
+    """hif_wr_req, to memory. `log` has (address, data) of each in order."""
+
+    def __init__(self, dut, max_payload):
+        super().__init__(dut, "hif_wr_req", self.write)
+        self.max_payload, self.log, self.memory = max_payload, [], {}
+
+    def write(self, head, data):
+        address, dws = field(head, "address"), field(head, "length") or 1024
+        assert address % 4 == 0 and address % 4096 + 4 * dws <= 4096, "across 4 KiB"
+        assert 4 * dws <= self.max_payload, "more than the maximum payload"
+        assert len(data) == (4 * dws + 31) // 32 * 32, "beats are not those of the length"
+        assert not any(data[4 * dws:]), "something behind the last DW"
+        assert field(head, "first_be") == 15 and field(head, "last_be") == (15 if dws > 1 else 0)
+        known = ("address", "length", "first_be", "last_be", "func")
+        assert head == header(**{name: field(head, name) for name in known}), "fields that are 0"
+        self.log.append((address, data[:4 * dws], field(head, "func")))
+        self.memory.update(enumerate(data[:4 * dws], address))
