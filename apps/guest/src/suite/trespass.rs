@@ -96,7 +96,8 @@ impl Trespasser {
     pub(super) fn send_from(&mut self, address: u64) -> Result<()> {
         // Section 7.2.2.3: one data descriptor of 60 bytes, the last of its frame, with a check
         // sequence, reported.
-        let word = 60 | 3 << 20 | 1 << 24 | 1 << 25 | 1 << 27 | 1 << 29 | 60 << 46;
+        const LEN: u64 = 60;
+        let word = LEN | 3 << 20 | 1 << 24 | 1 << 25 | 1 << 27 | 1 << 29 | LEN << 46;
         self.run(TX, [address, word])
     }
 
