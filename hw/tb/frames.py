@@ -25,6 +25,11 @@ def some(size):
     return random.getrandbits(8 * size).to_bytes(size, "little") if size else b""
 
 
+def kept(word, count):
+    """The first bytes of a stream's word; those behind may be anything, also undefined."""
+    return int(word.value.binstr[64 - 8 * count:] or "0", 2).to_bytes(count, "little")
+
+
 def integer(address):
     """A MAC or IPv4 address as a register holds it."""
     parts = [int(part, 16) for part in address.split(":")] if ":" in address else map(int, address.split("."))
@@ -126,7 +131,8 @@ def fate(frame, port):
     if len(frame) <= 8 * tagged + (16 + max(header, 20) // 8 * 8 if kind == 0x0800 else 24):
         return "malformed"
     destination = number(0, 6)
-    if not (destination in (integer(port.mac), 0xFFFFFFFFFFFF) or port.promiscuous or (port.multicast and frame[0] & 1)):
+    group = port.multicast and frame[0] & 1
+    if not (destination in (integer(port.mac), 0xFFFFFFFFFFFF) or port.promiscuous or group):
         return "address"
     if kind == 0x0806 and port.arp:
         return "arp" if frame[at:at + 6] == b"\0\1\x08\0\6\4" and len(frame) >= 60 else "malformed"

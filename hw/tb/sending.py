@@ -4,7 +4,7 @@ import random
 
 from cocotb.triggers import RisingEdge
 from cocotb.utils import get_sim_time
-from frames import IP_ADDRESS, MAC, PEER, PEER_IP, integer, ones_sum
+from frames import IP_ADDRESS, MAC, PEER, PEER_IP, integer, kept, ones_sum
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
@@ -77,7 +77,7 @@ class Frames:
             keep, last = dut.m_axis_tx_tkeep.value.integer, dut.m_axis_tx_tlast.value == 1
             count = keep.bit_length()
             assert keep == (1 << count) - 1 and count and (last or count == 8), f"tkeep {keep:08b}"
-            word = dut.m_axis_tx_tdata.value.integer.to_bytes(8, "little")[:count], last
+            word = kept(dut.m_axis_tx_tdata, count), last
             assert offered in (None, word), "an offer changed"
             offered = None if ready else word
             if not ready:

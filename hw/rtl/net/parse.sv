@@ -108,19 +108,19 @@ module parse (
     wire         too_short = version_ihl[3:0] < 4'd5;
     wire  [3:0]  ihl  = too_short ? 4'd5 : version_ihl[3:0];
     wire         even = !ihl[0];
-    // The word of the view with bytes 2 and 3 of what follows the header: byte 4 + 4 * ihl of IPv4.
+    // The word of the view with bytes 2 and 3 of what follows the header: bytes 16 + 4 * ihl and on.
     wire  [10:0] port_at = 11'd2 + {8'd0, ihl[3:1]};
 
-    // UDP or ICMP: their first 16 bits, those at byte 4.
+    // UDP's source port, or ICMP's type and code; UDP's length.
     logic [15:0] lane3_before, head, udp_length;
 
     // ARP.
     logic        arp_hardware, arp_sound;
 
-    // Where the UDP checksum is, with the tag: behind 20 bytes and this many times 4.
-    wire  [4:0]  quads  = {1'b0, ihl} + {4'd0, vlan};
-    wire         odd    = quads[0];
-    wire  [10:0] l4_at  = 11'd2 + {7'd0, quads[4:1]};
+    // The same of the frame as it comes, tag and all; whether UDP's checksum, 4 bytes on, is zero.
+    wire  [4:0]  quads = {1'b0, ihl} + {4'd0, vlan};
+    wire         odd   = quads[0];
+    wire  [10:0] l4_at = 11'd2 + {7'd0, quads[4:1]};
     logic        unsummed;
 
     // The headers are complete for a verdict.
@@ -141,8 +141,8 @@ module parse (
             lane3_before <= lane3;
             if (index == 0) begin
                 from_group <= view[48];
-                own       <= destination == cfg_mac;
-                addressed <= destination == cfg_mac || destination == '1 || (cfg_multicast && view[0])
+                own        <= destination == cfg_mac;
+                addressed  <= destination == cfg_mac || destination == '1 || (cfg_multicast && view[0])
                     || cfg_promiscuous;
             end
             if (index == 1) begin

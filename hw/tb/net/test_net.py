@@ -7,8 +7,8 @@ import cocotb
 import cycles
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
-from frames import (BROADCAST, IP_ADDRESS, MAC, PEER, PEER_IP, Payload, Settings, arp, fate, integer, ones_sum, pad,
-                    ping, some, udp)
+from frames import (BROADCAST, IP_ADDRESS, MAC, PEER, PEER_IP, Payload, Settings, arp, fate, integer, kept, ones_sum,
+                    pad, ping, some, udp)
 from scapy.layers.inet import ICMP, IP
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 from sending import Frames, Packets, cycle, judge, meta
@@ -67,7 +67,7 @@ class TB:
                     self.counts[name] += 1
             if dut.m_axis_payload_tvalid.value == 1:
                 count = dut.m_axis_payload_tkeep.value.integer.bit_length()
-                data += dut.m_axis_payload_tdata.value.integer.to_bytes(8, "little")[:count]
+                data += kept(dut.m_axis_payload_tdata, count)
                 if dut.m_axis_payload_tlast.value == 1:
                     if dut.m_axis_payload_tuser.value == 0:
                         self.payloads.append(data)
@@ -121,7 +121,7 @@ class TB:
         while dut.win_ready.value != 1:
             await RisingEdge(dut.clk)
         dut.win_valid.value = 0
-        return dut.win_rdata.value.integer
+        return dut.win_rdata.value.integer if value is None else None
 
     async def entry(self, ip):
         """What the cache's place for an address holds: address, station, state."""
@@ -158,7 +158,8 @@ def is_answer(frame, request):
     reply, asked = Ether(frame), Ether(request)
     assert (reply.dst, reply.src) == (asked.src, MAC)
     assert (reply[IP].src, reply[IP].dst, reply[IP].ttl) == (IP_ADDRESS, asked[IP].src, 64)
-    assert (reply[ICMP].type, reply[ICMP].code, reply[ICMP].id, reply[ICMP].seq) == (0, 0, asked[ICMP].id, asked[ICMP].seq)
+    assert (reply[ICMP].type, reply[ICMP].code) == (0, 0)
+    assert (reply[ICMP].id, reply[ICMP].seq) == (asked[ICMP].id, asked[ICMP].seq)
     assert (Dot1Q in reply) == (Dot1Q in asked) and (Dot1Q not in reply or reply[Dot1Q].vlan == asked[Dot1Q].vlan)
     at = 18 if Dot1Q in asked else 14
     assert ones_sum(frame[at:at + 20]) == 0xFFFF and ones_sum(frame[at + 20:at + asked[IP].len]) == 0xFFFF
@@ -322,7 +323,8 @@ async def a_request_waits_behind_answers(dut):
 async def groups_need_no_station(dut):
     """Broadcast, and multicast by RFC 1112 section 6.4."""
     tb = await TB(dut).start()
-    targets = (("255.255.255.255", BROADCAST), ("224.0.0.1", "01:00:5e:00:00:01"), ("239.255.129.3", "01:00:5e:7f:81:03"))
+    targets = (("255.255.255.255", BROADCAST), ("224.0.0.1", "01:00:5e:00:00:01"),
+               ("239.255.129.3", "01:00:5e:7f:81:03"))
     await tb.transmit(*[(b"hello", meta(5, ip)) for ip, _ in targets])
     for frame, (ip, mac) in zip(await tb.quiet(), targets, strict=True):
         judge(frame, b"hello", ip, station=mac, checksum=0)
@@ -399,6 +401,7 @@ async def everything_at_once(dut):
             kinds["udp"].append(frame)
     for frame, (data, _) in zip(kinds["udp"], packets, strict=True):
         judge(frame, data, checksum=0)
-    answers = [frame for frame in frames if fate(frame, tb.settings) in ("arp", "echo") and frame != arp(pdst="10.0.0.3")]
+    answers = [frame for frame in frames
+               if fate(frame, tb.settings) in ("arp", "echo") and frame != arp(pdst="10.0.0.3")]
     assert kinds["arp"] + kinds["echo"] + tb.counts["drop_answer"] == len(answers)
     assert kinds["echo"] == tb.counts["echo_frames"]

@@ -7,7 +7,7 @@ import cocotb
 import cycles
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
-from frames import PAYLOAD, Settings, ones_sum, some
+from frames import PAYLOAD, Settings, kept, ones_sum, some
 from sending import NONE, SUM, Packets, cycle, meta
 
 # All stations: a port does not answer to itself by ARP.
@@ -40,9 +40,7 @@ class TB:
                     data = b""
                     self.first.append(cycle())
                 count = dut.m_axis_payload_tkeep.value.integer.bit_length()
-                # Bytes behind the last are of no value.
-                kept = dut.m_axis_payload_tdata.value.binstr[64 - 8 * count:]
-                data += int(kept or "0", 2).to_bytes(count, "little")
+                data += kept(dut.m_axis_payload_tdata, count)
                 if dut.m_axis_payload_tlast.value == 1:
                     assert dut.m_axis_payload_tuser.value == 0
                     self.out.append(data)

@@ -8,13 +8,14 @@ import cycles
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from cocotb.utils import get_sim_time
-from frames import (BROADCAST, CATCH_ALL, HITS, PAYLOAD, WHOLE, Payload, Settings, arp, fate, ping, recorded, some,
-                    udp)
+from frames import (BROADCAST, CATCH_ALL, HITS, PAYLOAD, WHOLE, Payload, Settings, arp, fate, kept, ping, recorded,
+                    some, udp)
 
 PERIOD = 6400
 CAUSES = ("address", "malformed", "checksum", "fragment", "unsupported", "miss", "arp")
 META = {"wire": (0, 64), "stamp_mac": (64, 32), "stamp_parsed": (96, 32), "length": (128, 16),
-        "source_port": (144, 16), "stream": (160, 5), "form": (165, 2), "length_known": (167, 1), "wire_valid": (168, 1)}
+        "source_port": (144, 16), "stream": (160, 5), "form": (165, 2), "length_known": (167, 1),
+        "wire_valid": (168, 1)}
 
 
 class TB:
@@ -67,7 +68,7 @@ class TB:
                 count = keep.bit_length()
                 assert keep == (1 << count) - 1 and (last or count == 8), f"tkeep {keep:08b}"
                 assert count or not data["bytes"], "a word of no bytes behind others"
-                data["bytes"] += dut.m_axis_payload_tdata.value.integer.to_bytes(8, "little")[:count]
+                data["bytes"] += kept(dut.m_axis_payload_tdata, count)
                 if last:
                     self.last_out.append(self.cycle)
                     self.put_out(data["bytes"], echo, dut.m_axis_payload_tuser.value == 1)
@@ -202,7 +203,8 @@ async def the_latest_verdicts(dut):
     """Whole frames with the longest headers are read latest, and are not overrun by what follows."""
     tb = await TB(dut).start(streams={0: (5000, PAYLOAD), 3: (5003, WHOLE)})
     longest = [udp(some(size), 5003, nops=10, vlan=1) for size in (0, 1, 200)]
-    await tb.expect([frame for late in longest for frame in (late, late, udp(some(18)), late, udp(some(18), 5003), arp())])
+    await tb.expect([frame for late in longest
+                     for frame in (late, late, udp(some(18)), late, udp(some(18), 5003), arp())])
 
 
 @cocotb.test()
@@ -228,8 +230,9 @@ async def corrupted_headers(dut):
                       udp(some(40), 5003, len=7), ping(some(40), ip={"len": 27}), ping(some(40), ip={"len": 100}),
                       arp(hwtype=2), arp(ptype=0x86DD), arp(hwlen=8), arp(plen=16), good[:59], good[:80],
                       udp(some(40), 5003)[:80], udp(some(40), nops=10, ip={"len": 40})[:60]],
-        "fragment": [udp(some(40), ip={"flags": "MF"}), udp(some(40), ip={"frag": 1}), udp(some(40), ip={"frag": 0x1FFF}),
-                     udp(some(40), ip={"frag": 0x1000, "flags": "MF"}), ping(some(9), ip={"flags": "MF"})],
+        "fragment": [udp(some(40), ip={"flags": "MF"}), udp(some(40), ip={"frag": 1}),
+                     udp(some(40), ip={"frag": 0x1FFF}), udp(some(40), ip={"frag": 0x1000, "flags": "MF"}),
+                     ping(some(9), ip={"flags": "MF"})],
         "address": [udp(some(40), dst="02:00:4c:4f:4c:02"), udp(some(40), dst="01:00:5e:00:00:01"),
                     udp(some(40), ip={"dst": "10.0.0.2"}), udp(some(40), ip={"dst": "224.0.0.1"}),
                     arp(dst="02:00:4c:4f:4c:02"), ping(dst="00:00:00:00:00:00"), ping(ip={"dst": "10.0.1.1"})],
@@ -312,7 +315,7 @@ async def streams_and_catch_all(dut):
     """The lowest enabled stream wins; the catch-all takes what it is told to."""
     tb = TB(dut)
     streams = {2: (700, HITS), 5: (700, WHOLE), 0: (701, PAYLOAD), 15: (0, PAYLOAD)}
-    others = [ping(type=13), some(6) + b"", udp(some(6), ip={"proto": 6}), arp()]
+    others = [ping(type=13), some(60), udp(some(6), ip={"proto": 6}), arp()]
     frames = [udp(some(9), port) for port in (700, 701, 702, 0, 5000)] + [ping(), *others[::2], arp()]
     for catch_udp, catch_other in ((0, 0), (1, 0), (0, 1), (1, 1)):
         await tb.start(streams=streams, catch_udp=catch_udp, catch_other=catch_other)
