@@ -50,7 +50,7 @@ fn an_adversary_breaks_no_promise() {
         (4, "promisc=on,multicast=all", 9216),
     ] {
         let pool = pool(200, room);
-        let outcome = hostile::run(&pool, options, Choices::Seeded(seed), 200_000);
+        let outcome = hostile::run(&pool, options, Choices::Seeded(seed), 500_000);
         let violations = outcome.violations();
         let some = outcome
             .starts

@@ -9,7 +9,7 @@ use crate::drivers::igb::message::WORDS;
 #[test]
 fn a_device_that_does_what_it_likes_breaks_no_promise() {
     for (seed, options) in [(1, ""), (2, ",mtu=9000,promisc"), (3, ",vfs=3,vlans=5")] {
-        let outcome = hostile::physical(&pool(), options, Choices::Seeded(seed), 60_000);
+        let outcome = hostile::physical(&pool(), options, Choices::Seeded(seed), 400_000);
         assert!(outcome.deeds > 10_000, "{outcome:?}");
         assert!(outcome.starts > 10 && outcome.sent > 0, "{outcome:?}");
         assert!(outcome.received.delivered > 0, "{outcome:?}");
@@ -21,7 +21,7 @@ fn a_device_that_does_what_it_likes_breaks_no_promise() {
 #[test]
 fn a_virtual_function_survives_its_device_and_its_physical_function() {
     let options = ",multicast=01:00:5e:00:00:fb,vlans=6";
-    let outcome = hostile::virtual_(&pool(), options, 1, Choices::Seeded(5), 100_000);
+    let outcome = hostile::virtual_(&pool(), options, 1, Choices::Seeded(5), 300_000);
     assert!(outcome.deeds > 10_000, "{outcome:?}");
     assert!(outcome.starts > 0, "{outcome:?}");
 }
@@ -40,7 +40,7 @@ fn a_physical_function_survives_its_virtual_ones() {
     let mut b = world.start_vf(1, "");
     let hostile = world.nic.device(Some(0));
     let mut choices = Choices::Seeded(7);
-    for round in 0..50_000_u32 {
+    for round in 0..200_000_u32 {
         let write = |at: usize, value| {
             hostile.with(|function, reach| function.write(reach, 0, at, 4, value));
         };
@@ -71,7 +71,7 @@ fn a_physical_function_survives_its_virtual_ones() {
             10 => write(choices.below(0x1000) * 4, choices.number() as u32),
             _ => world.pf.with(Function::tick),
         }
-        if round % 2500 == 0 {
+        if round % 10_000 == 0 {
             for mac in [pf.mac(), b.mac()] {
                 world.nic.arrive(&frame(mac, PEER, 1));
             }
