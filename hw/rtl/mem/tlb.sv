@@ -292,48 +292,4 @@ module tlb #(
     end
 
     wire unused = &{1'b0, win_addr[12], win_addr[1:0], now_stamp[63:32]};
-
-`ifdef FORMAL
-    // Entries 0 and 1 as they are when a request is granted decide it, whatever happens later: one
-    // allows what is its function's and begins and ends in its page.
-    wire [63:0] f_open_0 = {34'd0, page[0].mask, 12'hFFF};
-    wire [63:0] f_open_1 = {34'd0, page[1].mask, 12'hFFF};
-    wire [64:0] f_last   = {1'b0, address} + {44'd0, length} - 65'd1;
-    wire        f_mine_0 = valid[0] && ((address ^ {page[0].tag, 12'd0}) & ~f_open_0) == 0 && page[0].owner == func;
-    wire        f_mine_1 = valid[1] && ((address ^ {page[1].tag, 12'd0}) & ~f_open_1) == 0 && page[1].owner == func;
-    wire [63:0] f_open   = f_mine_0 ? f_open_0 : f_open_1;
-    wire        f_ends   = !f_last[64] && ((f_last[63:0] ^ address) & ~f_open) == 0;
-
-    logic        f_allowed_0, f_allowed_1;
-    logic [63:0] f_inside_0, f_inside_1, f_open_then, f_frame;
-    logic [1:0]  f_cycles = 0;
-    logic [17:0] f_mask;
-
-    always_ff @(posedge clk) begin
-        if (f_cycles != 3) f_cycles <= f_cycles + 1'b1;
-        f_allowed_0 <= (f_mine_0 || f_mine_1) && f_ends;
-        f_inside_0  <= address & f_open;
-        f_open_then <= f_open;
-        f_allowed_1 <= f_allowed_0;
-        f_inside_1  <= f_inside_0;
-        f_frame     <= {bus_high[found], bus_low[found], 12'd0} & ~f_open_then;
-        f_mask      <= f_open_then[29:12];
-    end
-
-    // Both copies of an entry's mask are written together, and only while nobody may use it.
-    always_comb begin
-        if (entry_write) assume (word != 3'd4);
-        if (f_cycles == 0) begin
-            assume (masks[0] == page[0].mask && masks[1] == page[1].mask);
-            assume ((page[0].mask & (page[0].mask + 1'b1)) == 0);
-            assume ((page[1].mask & (page[1].mask + 1'b1)) == 0);
-        end
-        if (|grant) assume (length != 0);
-    end
-
-    always_ff @(posedge clk) if (!rst && f_cycles >= 2 && |answer) begin
-        assert (m_rsp_hit == f_allowed_1);
-        if (m_rsp_hit) assert (m_rsp_address == (f_frame | f_inside_1));
-    end
-`endif
 endmodule
