@@ -1,5 +1,6 @@
 """What the benches of clk_core share: a cycle is set up at its falling edge and looked at just before its end."""
 
+import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
 
@@ -25,7 +26,6 @@ class Cycles:
 
     async def start(self, resets=None):
         """Inputs are set by now; the reset lasts some cycles."""
-        import cocotb
         cocotb.start_soon(Clock(self.clk, CORE_PS, "ps").start(start_high=False))
         for reset in resets or [self.dut.rst]:
             reset.value = 1
