@@ -69,7 +69,7 @@ fn give_to_kernel(bench: &Bench) -> Result<(String, MacAddr)> {
     Ok((name, station.trim().parse()?))
 }
 
-pub(super) fn ping(bench: &Bench) -> Result<()> {
+fn ping(bench: &Bench) -> Result<()> {
     give_to_kernel(bench)?;
     let (pool, mut ledger) = (pool(2048)?, Ledger::new());
     let mut a = End::open(bench.machine.owner, &bench.a, &pool, Setup::default())?;
@@ -92,7 +92,7 @@ pub(super) fn ping(bench: &Bench) -> Result<()> {
     check_books(&pool, &ledger)
 }
 
-pub(super) fn reply(bench: &Bench, kind: Kind) -> Result<()> {
+fn reply(bench: &Bench, kind: Kind) -> Result<()> {
     exchange(bench, kind, Setup::default())
 }
 

@@ -7,14 +7,13 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
-use pollux_interop::frames::Kind;
 use pollux_pmd::Ledger;
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::mempool::Burst;
 use pollux_pmd::net::MacAddr;
 
+use super::Test;
 use super::trespass::Trespasser;
-use super::{Test, kernel};
 use crate::bench::Bench;
 use crate::machine::Owner;
 use crate::nic::{Nic, PATIENCE, run, wait_until};
@@ -57,11 +56,6 @@ pub(crate) const SRIOV: &[Test] = &[
         name: "vf-trespass",
         shows: "a function reaches no memory of another process, which goes on undisturbed",
         run: trespass,
-    },
-    Test {
-        name: "kernel-vf",
-        shows: "a virtual function of ours in the hands of the kernel: ping and sockets",
-        run: kernel_vf,
     },
 ];
 
@@ -348,19 +342,5 @@ fn trespass(bench: &Bench) -> Result<()> {
     check_books(&pool, &ledger)?;
     exchange(&second, TOKEN, other.station)?;
     other.end()?;
-    end_pf(bench, pf)
-}
-
-/// Our port is on the third party's NIC.
-fn kernel_vf(bench: &Bench) -> Result<()> {
-    let pf = start_pf(bench, "")?;
-    let [function, _] = functions(&bench.a)?;
-    let third = Bench {
-        machine: bench.machine,
-        a: bench.b.clone(),
-        b: function,
-    };
-    kernel::ping(&third)?;
-    kernel::reply(&third, Kind::Udp)?;
     end_pf(bench, pf)
 }
