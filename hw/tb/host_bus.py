@@ -116,3 +116,62 @@ class Writes(Sink):
         assert head == header(**{name: field(head, name) for name in known}), "fields that are 0"
         self.log.append((address, data[:4 * dws], field(head, "func")))
         self.memory.update(enumerate(data[:4 * dws], address))
+
+
+class Reads:
+    """hif_rd_req, answered on hif_rx_cpl: late, split, reordered across tags; or by `fault`."""
+
+    def __init__(self, dut, max_read):
+        self.dut, self.max_read, self.tags = dut, max_read, int(dut.TAGS.value)
+        self.source = Source(dut, "hif_rx_cpl")
+        # Completions that are still to come of each tag: (header, data).
+        self.coming, self.ready_at, self.cycle = {}, {}, 0
+        self.asked, self.delay, self.fault, self.lost = 0, 10, None, []
+        dut.hif_rd_req_ready.value = 0
+
+    @staticmethod
+    def memory(address, length):
+        return bytes((byte * 7 ^ byte >> 8 ^ byte >> 16) & 0xFF for byte in range(address, address + length))
+
+    def drive(self):
+        self.cycle += 1
+        self.dut.hif_rd_req_ready.value = random.random() < 0.8
+        ripe = [tag for tag in self.coming if self.ready_at[tag] <= self.cycle]
+        if ripe and not self.source.queue:
+            tag = random.choice(ripe)
+            self.source.send(*self.coming[tag].pop(0))
+            if not self.coming[tag]:
+                del self.coming[tag]
+        self.source.drive()
+
+    def look(self):
+        self.source.look()
+        if not (int(self.dut.hif_rd_req_valid.value) and int(self.dut.hif_rd_req_ready.value)):
+            return
+        head = int(self.dut.hif_rd_req_header.value)
+        address, dws, tag = field(head, "address"), field(head, "length") or 1024, field(head, "tag")
+        assert address % 4 == 0 and address % 4096 + 4 * dws <= 4096, "across 4 KiB"
+        assert 4 * dws <= self.max_read, "more than the maximum read request"
+        assert tag not in self.coming, "a tag that is open"
+        assert (field(head, "last_be") != 0) == (dws > 1) and field(head, "first_be")
+        self.asked += 1
+        if self.fault == "lost":
+            self.lost.append(head)
+        else:
+            self.answer(head)
+
+    def answer(self, head):
+        address, dws, tag = field(head, "address"), field(head, "length") or 1024, field(head, "tag")
+        on = enabled(field(head, "first_be"), field(head, "last_be"), dws)
+        left, at, end = sum(on), address + on.index(True), address + 4 * dws
+        self.ready_at[tag], answers = self.cycle + random.randrange(self.delay), []
+        if self.fault in (UNSUPPORTED, ABORT):
+            answers.append((header(lower=at, bytes=left, status=self.fault, tag=tag), b""))
+        while left and not answers or left and self.fault not in (UNSUPPORTED, ABORT):
+            borders = [border for border in range((at // 64 + 1) * 64, end, 64)] + [end]
+            border = random.choice(borders)
+            data = self.memory(at & ~3, border - (at & ~3))
+            answers.append((header(lower=at, bytes=left, length=len(data) // 4, tag=tag,
+                                   poisoned=self.fault == "poisoned" and left == sum(on)), data))
+            left, at = left - min(left, border - at), border
+        self.coming.setdefault(tag, []).extend(answers)

@@ -79,6 +79,7 @@ module tag_pool #(
             stale            <= '0;
             above            <= '0;
             m_tag_valid      <= 1'b0;
+            m_tag            <= '0;
             event_unexpected <= 1'b0;
         end
     end

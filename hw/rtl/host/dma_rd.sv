@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Descriptors to memory reads on the host bus, and their completions back to one stream in the order
+// of the descriptors. Each request has a tag and a slot of 512 bytes, in which its data lie as they
+// do on the bus; a slot is emptied in turn. Whatever the host does, each descriptor ends: with its
+// data, or with an error. A tag rests in quarantine when its read timed out, so that late answers are
+// nobody's. From a descriptor to its request: 2 cycles.
+
+module dma_rd #(
+    parameter TAGS = 32  // open requests, a power of two
+) (
+    input  logic         clk,
+    input  logic         rst,
+
+    // Longest request, 128 B << n, of which up to 512 B are used; without mastery of the bus reads
+    // fail; `cfg_quiesce`: no new descriptor is taken. Cycles until a read has failed, and, at least,
+    // until its tag is used again. No read is open when it is idle.
+    input  logic [2:0]   cfg_max_read,
+    input  logic         cfg_bus_master,
+    input  logic         cfg_quiesce,
+    input  logic [31:0]  cfg_timeout_cycles,
+    input  logic [31:0]  cfg_quarantine_cycles,
+    output logic         idle,
+
+    // Descriptors: at least a byte, from any address.
+    input  logic         s_desc_valid,
+    output logic         s_desc_ready,
+    input  logic [63:0]  s_desc_address,
+    input  logic [15:0]  s_desc_length,
+    input  logic [7:0]   s_desc_tag,
+    input  logic [7:0]   s_desc_func,
+
+    // Requests, and their completions, which never wait.
+    output logic         hif_rd_req_valid,
+    input  logic         hif_rd_req_ready,
+    output logic [127:0] hif_rd_req_header,
+    input  logic         hif_rx_cpl_valid,
+    output logic         hif_rx_cpl_ready,
+    input  logic         hif_rx_cpl_sop,
+    input  logic         hif_rx_cpl_eop,
+    input  logic [127:0] hif_rx_cpl_header,
+    input  logic [255:0] hif_rx_cpl_data,
+
+    // What was read. After an error fewer words than were asked for, the last of them bad and void.
+    output logic         m_data_tvalid,
+    input  logic         m_data_tready,
+    output logic [255:0] m_data_tdata,
+    output logic [31:0]  m_data_tkeep,
+    output logic         m_data_tlast,
+    output logic         m_data_tuser,
+    output logic [7:0]   m_status_tag,
+    output logic [2:0]   m_status_error,
+
+    // One cycle for each.
+    output logic         inc_reads,
+    output logic         inc_rd_timeout,
+    output logic         inc_rd_unsupported,
+    output logic         inc_rd_abort,
+    output logic         inc_rd_poisoned,
+    output logic         inc_rd_unexpected
+);
+    localparam W = $clog2(TAGS);
+    localparam [2:0] NONE = 0, UNSUPPORTED = 1, ABORT = 2, POISONED = 3, TIMEOUT = 4, OFF = 5;
+
+    // The piece in turn, its tag, and the way out for its request.
+    wire         piece_valid, piece_last, cut_ready, tag_valid;
+    wire [63:0]  address;
+    wire [12:0]  length;
+    wire [7:0]   func, desc_tag;
+    wire [W-1:0] tag;
+    wire         free  = !hif_rd_req_valid || hif_rd_req_ready;
+    wire         issue = piece_valid && tag_valid && free;
+    wire         sends = issue && cfg_bus_master;
+
+    dma_cut #(.LENGTH_W(16), .ALIGN(1), .MOST(2), .USER_W(16)) cut (
+        .clk,
+        .rst,
+        .cfg_limit(cfg_max_read),
+        .s_valid(s_desc_valid && !cfg_quiesce),
+        .s_ready(cut_ready),
+        .s_address(s_desc_address),
+        .s_length(s_desc_length),
+        .s_user({s_desc_func, s_desc_tag}),
+        .m_valid(piece_valid),
+        .m_ready(tag_valid && free),
+        .m_address(address),
+        .m_length(length),
+        .m_last(piece_last),
+        .m_user({func, desc_tag})
+    );
+
+    assign s_desc_ready = cut_ready && !cfg_quiesce;
+
+    // A tag is open until its slot is empty. A tick ends a period of quarantine.
+    wire             returns, tick;
+    wire  [W-1:0]    return_tag;
+    wire             return_late;
+    logic [31:0]     period;
+    wire             unexpected_return;
+    wire  [TAGS-1:0] open;
+    assign tick = period >= cfg_quarantine_cycles;
+
+    tag_pool #(.N(TAGS)) tags (
+        .clk,
+        .rst,
+        .m_tag_valid(tag_valid),
+        .m_tag_ready(piece_valid && free),
+        .m_tag(tag),
+        .s_return_valid(returns),
+        .s_return_tag(return_tag),
+        .s_return_late(return_late),
+        .event_unexpected(unexpected_return),
+        .tick,
+        .open
+    );
+
+    // Bytes of the first and the last DW (PCIe 4.0, 2.2.5).
+    wire [12:0] end_byte = length + {11'd0, address[1:0]};
+    wire [12:0] dws_wide = end_byte + 13'd3;
+    wire [10:0] dws      = dws_wide[12:2];
+    wire [3:0]  head_be  = 4'hF << address[1:0];
+    wire [3:0]  tail_be  = end_byte[1:0] == 2'd0 ? 4'hF : ~(4'hF << end_byte[1:0]);
+    wire        single   = dws == 11'd1;
+
+    always_ff @(posedge clk) begin
+        period <= tick ? 32'd0 : period + 32'd1;
+        if (free) hif_rd_req_valid <= sends;
+        inc_reads <= sends;
+        if (rst) begin
+            period           <= 32'd0;
+            hif_rd_req_valid <= 1'b0;
+            inc_reads        <= 1'b0;
+        end
+    end
+
+    always_ff @(posedge clk) begin
+        if (free) hif_rd_req_header <= {20'd0, func, {(10 - W) {1'b0}}, tag, 8'd0, single ? 4'd0 : tail_be,
+                                        single ? head_be & tail_be : head_be, dws[9:0], address[63:2], 2'b00};
+    end
+
+    // Reads of each tag: waiting for data; how it ended; when it was sent; place in the slot of the
+    // byte that comes next, and bytes that are still to come.
+    logic [TAGS-1:0]    waiting;
+    logic [TAGS*3-1:0]  error;
+    logic [TAGS*9-1:0]  at;
+    logic [TAGS*10-1:0] left;
+    logic [31:0]        sent [0:TAGS-1];
+    logic [31:0]        now;
+
+    // A completion, one cycle late: its first beat is checked against what its tag waits for.
+    logic         beat, beat_sop, beat_eop;
+    logic [127:0] head;
+    logic [255:0] data;
+    wire  [W-1:0] cpl_tag    = head[90 +: W];
+    wire  [10:0]  cpl_dws    = {head[73:64] == 0, head[73:64]};
+    wire  [2:0]   cpl_status = head[88:86];
+    wire          cpl_bad    = head[89];
+    wire  [8:0]   cpl_at     = at[cpl_tag*9 +: 9];
+    wire  [9:0]   cpl_left   = left[cpl_tag*10 +: 10];
+    wire  [9:0]   dws_round  = cpl_left + {8'd0, cpl_at[1:0]} + 10'd3;
+    wire  [10:0]  dws_left   = {3'd0, dws_round[9:2]};
+    wire          ours       = head[99:90] < TAGS && waiting[cpl_tag];
+    wire          fits       = cpl_dws <= dws_left && head[18:7] == {2'd0, cpl_left} && head[6:0] == cpl_at[6:0];
+    wire          success    = cpl_status == 3'd0;
+    wire          refused    = beat && beat_sop && ours && !success;
+    wire          begins     = beat && beat_sop && ours && success && fits;
+    wire          all        = cpl_dws == dws_left;
+
+    // Where the beat goes, in DWs; what becomes of its read with the last one.
+    logic         taking, completes;
+    logic [W-1:0] taking_tag;
+    logic [6:0]   taking_at;
+    logic [7:0]   taking_dws;
+    wire          writes   = beat && (beat_sop ? begins : taking);
+    wire  [W-1:0] to       = beat_sop ? cpl_tag : taking_tag;
+    wire  [6:0]   first    = beat_sop ? cpl_at[8:2] : taking_at;
+    wire  [7:0]   more     = beat_sop ? cpl_dws[7:0] : taking_dws;
+    wire          finished = writes && beat_eop && (beat_sop ? all : completes);
+
+    // A clock hand looks at one tag a cycle; not at that of a completion that is under way.
+    logic [W-1:0] hand;
+    wire          expired = waiting[hand] && now - sent[hand] >= cfg_timeout_cycles && !(beat && to == hand)
+                            && !(taking && taking_tag == hand);
+
+    assign hif_rx_cpl_ready = 1'b1;
+
+    wire [9:0] after_dws = {cpl_dws[7:0], 2'b00} - {8'd0, cpl_at[1:0]};
+
+    always_ff @(posedge clk) begin
+        now  <= now + 32'd1;
+        hand <= hand + 1'b1;
+        beat <= hif_rx_cpl_valid;
+        if (beat) taking <= writes && !beat_eop;
+        if (issue) waiting[tag] <= sends;
+        if (refused) waiting[cpl_tag] <= 1'b0;
+        if (finished) waiting[to] <= 1'b0;
+        if (expired) waiting[hand] <= 1'b0;
+        inc_rd_timeout     <= expired;
+        inc_rd_unsupported <= refused && cpl_status != 3'd4;
+        inc_rd_abort       <= refused && cpl_status == 3'd4;
+        inc_rd_poisoned    <= begins && cpl_bad;
+        inc_rd_unexpected  <= beat && beat_sop && !refused && !begins;
+        if (rst) begin
+            now     <= 32'd0;
+            hand    <= '0;
+            beat    <= 1'b0;
+            taking  <= 1'b0;
+            waiting <= '0;
+        end
+    end
+
+    always_ff @(posedge clk) begin
+        beat_sop <= hif_rx_cpl_sop;
+        beat_eop <= hif_rx_cpl_eop;
+        data     <= hif_rx_cpl_data;
+        if (hif_rx_cpl_sop) head <= hif_rx_cpl_header;
+        if (issue) begin
+            error[tag*3 +: 3]  <= cfg_bus_master ? NONE : OFF;
+            at[tag*9 +: 9]     <= address[8:0];
+            left[tag*10 +: 10] <= length[9:0];
+            sent[tag]          <= now;
+        end
+        if (refused) error[cpl_tag*3 +: 3] <= cpl_status == 3'd4 ? ABORT : UNSUPPORTED;
+        if (expired) error[hand*3 +: 3] <= TIMEOUT;
+        if (begins) begin
+            if (cpl_bad) error[cpl_tag*3 +: 3] <= POISONED;
+            at[cpl_tag*9 +: 9]     <= {cpl_at[8:2] + cpl_dws[6:0], 2'b00};
+            left[cpl_tag*10 +: 10] <= all ? 10'd0 : cpl_left - after_dws;
+            completes              <= all;
+            taking_tag             <= cpl_tag;
+        end
+        if (writes) begin
+            taking_at  <= first + 7'd8;
+            taking_dws <= more - 8'd8;
+        end
+    end
+
+    // The slots: a bank for each DW of a word, so that a beat that begins anywhere is written at once.
+    wire          reads;
+    wire [W+3:0]  read_at;
+    wire [255:0]  word;
+    wire [511:0]  twice   = {data, data} << {first[2:0], 5'd0};
+    wire [255:0]  rotated = twice[511:256];
+    wire [3:0]    next    = first[6:3] + 4'd1;
+
+    generate
+        for (genvar b = 0; b < 8; b = b + 1) begin : g_bank
+            localparam [2:0] BANK = b;
+            wire [2:0] nth   = BANK - first[2:0];
+            wire       wraps = {1'b0, BANK} < {1'b0, first[2:0]};
+            ram_sdp #(.WIDTH(32), .DEPTH(TAGS * 16)) ram (
+                .clk,
+                .w_enable(writes && {5'd0, nth} < more),
+                .w_address({to, wraps ? next : first[6:3]}),
+                .w_data(rotated[b*32 +: 32]),
+                .r_enable(reads),
+                .r_address(read_at),
+                .r_data(word[b*32 +: 32])
+            );
+        end
+    endgenerate
+
+    // Pieces in the order of their requests: tag, bytes from where to where, and whose.
+    wire             head_valid, head_last, push_ready;
+    wire [W-1:0]     head_tag;
+    wire [8:0]       head_at, head_end;
+    wire [7:0]       head_desc;
+    wire [W:0]       level;
+    wire             pop, out_busy;
+    wire [8:0]       last_byte = address[8:0] + length[8:0] - 9'd1;
+
+    fifo_sync #(.WIDTH(W + 27), .DEPTH(TAGS)) order (
+        .clk,
+        .rst,
+        .s_valid(issue),
+        .s_ready(push_ready),
+        .s_data({tag, address[8:0], last_byte, piece_last, desc_tag}),
+        .m_valid(head_valid),
+        .m_ready(returns),
+        .m_data({head_tag, head_at, head_end, head_last, head_desc}),
+        .level
+    );
+
+    dma_rd_out #(.W(W)) out (
+        .clk,
+        .rst,
+        .s_valid(head_valid && !waiting[head_tag]),
+        .s_ready(pop),
+        .s_tag(head_tag),
+        .s_at(head_at),
+        .s_end(head_end),
+        .s_last(head_last),
+        .s_desc(head_desc),
+        .s_error(error[head_tag*3 +: 3]),
+        .reads,
+        .read_at,
+        .word,
+        .m_data_tvalid,
+        .m_data_tready,
+        .m_data_tdata,
+        .m_data_tkeep,
+        .m_data_tlast,
+        .m_data_tuser,
+        .m_status_tag,
+        .m_status_error,
+        .busy(out_busy)
+    );
+
+    assign returns     = head_valid && pop && !waiting[head_tag];
+    assign return_tag  = head_valid ? head_tag : {W{1'b0}};
+    assign return_late = error[head_tag*3 +: 3] == TIMEOUT;
+    assign idle        = !piece_valid && !hif_rd_req_valid && level == 0 && !out_busy;
+
+    wire unused = &{1'b0, open, unexpected_return, push_ready, twice[255:0], dws_wide[1:0], dws_round[1:0],
+                    head[127:100], head[85:74], head[63:19], dws[10]};
+endmodule
