@@ -107,9 +107,10 @@ impl Nic {
     pub(crate) fn bring_up(&self) -> Result<String> {
         let name = self.interface()?;
         run(&["ip", "link", "set", &name, "mtu", "9000", "up"])?;
-        let carrier = format!("/sys/class/net/{name}/carrier");
+        // Not `carrier`: until the kernel has taken note of it, it drops what it is to send.
+        let state = format!("/sys/class/net/{name}/operstate");
         wait_until("the link is up", || {
-            fs::read_to_string(&carrier).is_ok_and(|text| text.trim() == "1")
+            fs::read_to_string(&state).is_ok_and(|text| text.trim() == "up")
         })?;
         Ok(name)
     }
