@@ -10,7 +10,8 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from lib.cargo import ROOT
+
 PROGRAMS = ["pollux", "pollux-guest", "pollux-interop", "l0-trigger", "pollux-emulator"]
 # Of Debian's kernel, beside what is built in; with what they depend on.
 MODULES = ["vfio-pci", "e1000e", "igb", "igbvf", "virtio_net", "virtio_pci", "af_packet"]
@@ -40,20 +41,6 @@ def need_programs():
             raise Skip(f"no {program}: apt-get install {package}")
     if '"igb"' not in must(["qemu-system-x86_64", "-device", "help"]):
         raise Skip("QEMU is older than 8.0: apt-get install -t bookworm-backports qemu-system-x86")
-
-
-def target_directory():
-    metadata = subprocess.run(["cargo", "metadata", "--format-version", "1", "--no-deps", "--locked"],
-                              cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    return Path(json.loads(metadata)["target_directory"])
-
-
-def build():
-    """The programs that `cargo test` makes or could make: with one test among what is asked for,
-    dependencies have the features that they have there, and are not compiled once more."""
-    subprocess.run(["cargo", "build", "--locked", "--workspace", "--bins", "--test", "controls"],
-                   cwd=ROOT, check=True)
-    return target_directory() / "debug"
 
 
 class Kernel:

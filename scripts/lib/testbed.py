@@ -1,7 +1,6 @@
 """What the scripts that run our ports beside those of others have in common: programs that are
 ended, network namespaces that are removed, DPDK's testpmd, and rows that cannot run here."""
 
-import json
 import os
 import re
 import shutil
@@ -13,7 +12,6 @@ import time
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 CPUS = sorted(os.sched_getaffinity(0))
 MAC_A, MAC_B = "02:00:00:00:00:0a", "02:00:00:00:00:0b"
 
@@ -274,14 +272,6 @@ def remove_stale_folders():
         process = re.match(r"plx(\d+)-", folder.name)
         if process and not Path("/proc", process[1]).exists():
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def release(*arguments):
-    """Builds with cargo; the folder of what was built."""
-    subprocess.run(["cargo", "build", "--locked", "--release", *arguments], cwd=ROOT, check=True)
-    metadata = must(["cargo", "metadata", "--format-version", "1", "--no-deps", "--locked",
-                     "--manifest-path", ROOT / "Cargo.toml"])
-    return Path(json.loads(metadata)["target_directory"]) / "release"
 
 
 def run(main):

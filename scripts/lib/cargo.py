@@ -1,0 +1,28 @@
+"""What the scripts ask of cargo."""
+
+import json
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def target_directory():
+    """CARGO_TARGET_DIR, what a configuration file says, or target/: cargo knows."""
+    metadata = subprocess.run(["cargo", "metadata", "--format-version", "1", "--no-deps", "--locked"],
+                              cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return Path(json.loads(metadata)["target_directory"])
+
+
+def release(*arguments):
+    """Builds optimised; the folder of what was built."""
+    subprocess.run(["cargo", "build", "--locked", "--release", *arguments], cwd=ROOT, check=True)
+    return target_directory() / "release"
+
+
+def debug(*arguments):
+    """Builds programs as `cargo test --workspace` does; their folder. With one test among what is
+    asked for, dependencies have the features that they have there, and are not compiled once more."""
+    subprocess.run(["cargo", "build", "--locked", "--workspace", *arguments, "--test", "controls"],
+                   cwd=ROOT, check=True)
+    return target_directory() / "debug"
