@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from lib.cargo import ROOT
+from lib.needs import Skip, need
 
 PROGRAMS = ["pollux", "pollux-guest", "pollux-interop", "l0-trigger", "pollux-emulator"]
 # Of Debian's kernel, beside what is built in; with what they depend on.
@@ -22,10 +23,6 @@ IOMMU = "intel_iommu=on iommu.passthrough=0"
 VIRTIO = "virtio-net-pci,disable-legacy=on,iommu_platform=on,ats=on,host_mtu=9000"
 
 
-class Skip(Exception):
-    """What a machine needs is not here."""
-
-
 def must(words, **options):
     done = subprocess.run(words, capture_output=True, text=True, check=False, **options)
     if done.returncode != 0:
@@ -34,11 +31,7 @@ def must(words, **options):
 
 
 def need_programs():
-    packages = {"qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox-static",
-                "cpio": "cpio", "depmod": "kmod", "dpkg": "dpkg", "apt-get": "apt"}
-    for program, package in packages.items():
-        if not shutil.which(program):
-            raise Skip(f"no {program}: apt-get install {package}")
+    need("qemu-system-x86_64", "busybox", "cpio", "depmod", "dpkg", "apt-get")
     if '"igb"' not in must(["qemu-system-x86_64", "-device", "help"]):
         raise Skip("QEMU is older than 8.0: apt-get install -t bookworm-backports qemu-system-x86")
 

@@ -12,6 +12,8 @@ import time
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from lib.needs import Skip, Wrong, need
+
 CPUS = sorted(os.sched_getaffinity(0))
 MAC_A, MAC_B = "02:00:00:00:00:0a", "02:00:00:00:00:0b"
 
@@ -22,26 +24,10 @@ PATIENCE = 60
 RUNTIME = Path("/var/run/dpdk") if os.geteuid() == 0 else Path(
     os.environ.get("XDG_RUNTIME_DIR", "/tmp"), "dpdk")
 
-PACKAGES = {"dpdk-testpmd": "dpdk dpdk-dev", "ip": "iproute2"}
-
-
-class Skip(Exception):
-    """What is needed is not here."""
-
-
-class Wrong(Exception):
-    """Something is not as it must be."""
-
 
 def check(what, ok):
     if not ok:
         raise Wrong(what)
-
-
-def need(*programs):
-    for program in programs:
-        if not shutil.which(program):
-            raise Skip(f"no {program}: apt-get install {PACKAGES.get(program, program)}")
 
 
 def need_namespaces():
