@@ -1,0 +1,320 @@
+//! A simulated card behind the traits of a device.
+
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pollux_card_model::SimulatedCard;
+use pollux_mempool::time::{Ns, Tsc};
+use pollux_mempool::{IovaMap, MemoryRegion};
+use pollux_pmd::Clock;
+use pollux_pmd::bus::{Bus, BusError, Device, DmaMapping, DmaMemory, Ids, Interrupts};
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::memory::HostMemory;
+
+/// Where the card sees the first region; far from where Linux puts anything of a process.
+const BASE: u64 = 1 << 52;
+
+/// Bytes of BAR 0 (registers), and of BAR 2 (MSI-X).
+const WINDOWS: [usize; 6] = [128 << 10, 0, 4 << 10, 0, 0, 0];
+
+/// Interrupt vectors: one for each event queue.
+const VECTORS: u16 = 8;
+
+/// Command register, and its bit that lets a device reach memory (PCI 3.0 section 6.2.2).
+const COMMAND: u16 = 0x04;
+const BUS_MASTER: u32 = 1 << 2;
+
+/// How long a look at the clock takes, so that a loop that waits for nothing but a time, or for a
+/// bit in memory, sees the card go on.
+const GLANCE: u64 = 20_000;
+
+/// How long a round of a spin loop takes, in picoseconds.
+const RELAX: u64 = 500_000;
+
+struct Inner<C> {
+    card: C,
+    memory: HostMemory,
+    command: u32,
+}
+
+/// A simulated card that a driver takes over. Clones are the same device.
+pub struct CosimDevice<C>(Arc<Mutex<Inner<C>>>);
+
+impl<C> Clone for CosimDevice<C> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<C: SimulatedCard> CosimDevice<C> {
+    /// A device.
+    #[must_use]
+    pub fn new(card: C) -> Self {
+        Self(Arc::new(Mutex::new(Inner {
+            card,
+            memory: HostMemory::default(),
+            command: 0,
+        })))
+    }
+
+    /// Looks at the card and at what it reaches, or does something with them.
+    pub fn with<T>(&self, look: impl FnOnce(&mut C, &mut HostMemory) -> T) -> T {
+        let mut inner = self.lock();
+        let Inner { card, memory, .. } = &mut *inner;
+        look(card, memory)
+    }
+
+    /// Lets time pass.
+    pub fn advance(&self, time: Ns) {
+        self.with(|card, memory| card.advance(memory, time.0 * 1000));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner<C>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn error(&self, what: &dyn ToString) -> BusError {
+        let (device, what) = (self.name().into(), what.to_string());
+        BusError::Device { device, what }
+    }
+}
+
+struct OnDrop<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+impl<C: SimulatedCard> DmaMemory for CosimDevice<C> {
+    fn map(&self, region: &Arc<MemoryRegion>) -> Result<DmaMapping, BusError> {
+        let id = self.with(|_, memory| memory.next_id());
+        let addresses = IovaMap::simulated(region, BASE + (id << 40));
+        let addresses = addresses.map_err(|error| self.error(&error))?;
+        self.with(|_, memory| memory.add(id, region.clone(), addresses.clone()));
+        let device = self.clone();
+        let release = OnDrop(move || device.with(|_, memory| memory.remove(id)));
+        Ok(DmaMapping::new(region.clone(), addresses, release))
+    }
+}
+
+impl<C: SimulatedCard> Device for CosimDevice<C> {
+    type Bus = CosimBus<C>;
+    type Clock = CosimClock<C>;
+
+    fn name(&self) -> &'static str {
+        "card-sim"
+    }
+
+    fn ids(&self) -> Ids {
+        Ids {
+            vendor: 0x1234,
+            device: 0x504c,
+            ..Ids::default()
+        }
+    }
+
+    fn bar(&self, index: u8, needed: usize) -> Result<CosimBus<C>, BusError> {
+        let len = WINDOWS.get(usize::from(index)).copied().unwrap_or(0);
+        let device = self.name().into();
+        match len {
+            0 => Err(BusError::NoBar { device, index }),
+            len if len < needed => Err(BusError::BarTooSmall {
+                device,
+                index,
+                len,
+                needed,
+            }),
+            len => Ok(CosimBus {
+                device: self.clone(),
+                bar: index,
+                len,
+            }),
+        }
+    }
+
+    fn config(&self, at: u16) -> Result<u32, BusError> {
+        match at {
+            0 => {
+                let ids = self.ids();
+                Ok(u32::from(ids.device) << 16 | u32::from(ids.vendor))
+            }
+            COMMAND => Ok(self.lock().command),
+            1..256 => Ok(0),
+            _ => Err(BusError::NoConfig {
+                device: self.name().into(),
+                at,
+            }),
+        }
+    }
+
+    fn set_config(&self, at: u16, value: u32) -> Result<(), BusError> {
+        if at == COMMAND {
+            let mut inner = self.lock();
+            let Inner {
+                card,
+                memory,
+                command,
+            } = &mut *inner;
+            *command = value & 0xffff;
+            let on = value & BUS_MASTER != 0;
+            memory.is_master = on;
+            card.set_bus_master(memory, on);
+        }
+        Ok(())
+    }
+
+    fn interrupts(&self, vectors: u16) -> Result<Interrupts, BusError> {
+        if vectors > VECTORS {
+            return Err(BusError::Interrupts {
+                device: self.name().into(),
+                asked: vectors,
+                offered: VECTORS,
+            });
+        }
+        let one = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let events: Result<Vec<_>, _> = (0..vectors).map(|_| one()).collect();
+        let events = events.map_err(|error| self.error(&error))?;
+        let theirs: Result<Vec<_>, _> = events.iter().map(OwnedFd::try_clone).collect();
+        let theirs = theirs.map_err(|error| self.error(&error))?;
+        self.with(|card, memory| {
+            memory.events = theirs;
+            card.set_msix(memory, true);
+        });
+        let device = self.clone();
+        let release = OnDrop(move || {
+            device.with(|card, memory| {
+                card.set_msix(memory, false);
+                memory.events.clear();
+            });
+        });
+        Ok(Interrupts::new(events, release))
+    }
+
+    fn reset(&self) -> Result<(), BusError> {
+        let mut inner = self.lock();
+        let Inner {
+            card,
+            memory,
+            command,
+        } = &mut *inner;
+        *command = 0;
+        memory.is_master = false;
+        card.reset(memory);
+        Ok(())
+    }
+
+    fn is_gone(&self) -> bool {
+        false
+    }
+
+    fn numa_node(&self) -> Option<u32> {
+        None
+    }
+
+    fn clock(&self) -> CosimClock<C> {
+        CosimClock(self.clone())
+    }
+}
+
+/// A window of a simulated card's registers.
+pub struct CosimBus<C> {
+    device: CosimDevice<C>,
+    bar: u8,
+    len: usize,
+}
+
+impl<C> Clone for CosimBus<C> {
+    fn clone(&self) -> Self {
+        Self {
+            device: self.device.clone(),
+            bar: self.bar,
+            len: self.len,
+        }
+    }
+}
+
+impl<C: SimulatedCard> CosimBus<C> {
+    fn is_there(&self, at: usize, width: usize) -> bool {
+        at.is_multiple_of(width) && at < self.len && width <= self.len - at
+    }
+
+    fn read(&self, at: usize, width: usize) -> u32 {
+        if !self.is_there(at, width) {
+            return u32::MAX;
+        }
+        let bar = self.bar;
+        self.device
+            .with(|card, memory| card.read(memory, bar, at, width))
+    }
+
+    fn write(&self, at: usize, width: usize, value: u32) {
+        if self.is_there(at, width) {
+            let bar = self.bar;
+            self.device
+                .with(|card, memory| card.write(memory, bar, at, width, value));
+        }
+    }
+}
+
+impl<C: SimulatedCard> Bus for CosimBus<C> {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn read8(&self, at: usize) -> u8 {
+        self.read(at, 1) as u8
+    }
+
+    fn read16(&self, at: usize) -> u16 {
+        self.read(at, 2) as u16
+    }
+
+    fn read32(&self, at: usize) -> u32 {
+        self.read(at, 4)
+    }
+
+    fn write8(&self, at: usize, value: u8) {
+        self.write(at, 1, value.into());
+    }
+
+    fn write16(&self, at: usize, value: u16) {
+        self.write(at, 2, value.into());
+    }
+
+    fn write32(&self, at: usize, value: u32) {
+        self.write(at, 4, value);
+    }
+}
+
+/// A simulated card's time: a cycle is one nanosecond. To look at it takes some of it.
+pub struct CosimClock<C>(CosimDevice<C>);
+
+impl<C> Clone for CosimClock<C> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<C: SimulatedCard> Clock for CosimClock<C> {
+    fn now(&self) -> Tsc {
+        self.0.with(|card, memory| {
+            card.advance(memory, GLANCE);
+            Tsc(card.now() / 1000)
+        })
+    }
+
+    fn to_ns(&self, cycles: u64) -> Ns {
+        Ns(cycles)
+    }
+
+    fn to_cycles(&self, ns: Ns) -> u64 {
+        ns.0
+    }
+
+    fn relax(&self) {
+        self.0.with(|card, memory| card.advance(memory, RELAX));
+    }
+}

@@ -1,0 +1,105 @@
+//! The host's memory as a card sees it: regions that were mapped for it, at addresses that are no
+//! pointers, checked as an IOMMU would.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use pollux_card_model::{Host, ReadError};
+use pollux_mempool::{Iova, IovaMap, MemoryRegion};
+
+/// What a simulated card reaches.
+#[derive(Default)]
+pub struct HostMemory {
+    /// Accesses that an IOMMU would have refused: outside all mappings, or without the right to
+    /// master the bus.
+    pub trespasses: u64,
+    /// How the next reads fail, one after the other; `None` is a read that does not.
+    pub read_errors: VecDeque<Option<ReadError>>,
+    /// Interrupts, by vector, whether somebody listens or not.
+    pub interrupts: [u64; 8],
+    pub(crate) is_master: bool,
+    pub(crate) events: Vec<OwnedFd>,
+    mapped: Vec<Mapped>,
+    maps: u64,
+}
+
+struct Mapped {
+    id: u64,
+    region: Arc<MemoryRegion>,
+    addresses: IovaMap,
+}
+
+impl HostMemory {
+    /// Regions that the card reaches now.
+    #[must_use]
+    pub fn mapped(&self) -> usize {
+        self.mapped.len()
+    }
+
+    /// The next number of a mapping.
+    pub(crate) fn next_id(&mut self) -> u64 {
+        self.maps += 1;
+        self.maps
+    }
+
+    pub(crate) fn add(&mut self, id: u64, region: Arc<MemoryRegion>, addresses: IovaMap) {
+        self.mapped.push(Mapped {
+            id,
+            region,
+            addresses,
+        });
+    }
+
+    pub(crate) fn remove(&mut self, id: u64) {
+        self.mapped.retain(|mapped| mapped.id != id);
+    }
+
+    fn reach(&mut self, at: u64, len: usize) -> Option<NonNull<u8>> {
+        let found = self.mapped.iter().find_map(|mapped| {
+            let offset = mapped.addresses.offset_of(Iova(at), len).ok()?;
+            mapped.region.ptr_at(offset, len).ok()
+        });
+        let found = found.filter(|_| self.is_master);
+        self.trespasses += u64::from(found.is_none());
+        found
+    }
+}
+
+impl Host for HostMemory {
+    fn read(&mut self, at: u64, out: &mut [u8]) -> Result<(), ReadError> {
+        let from = self.reach(at, out.len()).ok_or(ReadError::Unsupported)?;
+        if let Some(Some(error)) = self.read_errors.pop_front() {
+            return Err(error);
+        }
+        for (i, byte) in out.iter_mut().enumerate() {
+            // SAFETY: `reach` has found that a region, which `self` keeps alive, has `out.len()`
+            // bytes from there. Volatile, as a device reads: no reference to them is formed.
+            *byte = unsafe { from.add(i).read_volatile() };
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) {
+        let Some(to) = self.reach(at, bytes.len()) else {
+            return;
+        };
+        for (i, &byte) in bytes.iter().enumerate() {
+            // SAFETY: `reach` has found that a region, which `self` keeps alive, has `bytes.len()`
+            // bytes from there. Volatile, as a device writes.
+            unsafe { to.add(i).write_volatile(byte) };
+        }
+    }
+
+    fn interrupt(&mut self, vector: u16) {
+        let vector = usize::from(vector);
+        if let Some(count) = self.interrupts.get_mut(vector) {
+            *count += 1;
+        }
+        if let Some(event) = self.events.get(vector) {
+            // A full counter is one that is readable already.
+            let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The card in software, and what it has in common with one that is simulated from its RTL.
+//!
+//! [`SimulatedCard`] is a card without a machine around it: registers, wires, time, and a [`Host`]
+//! whose memory it reaches. Whoever drives one cannot tell which it is. This crate knows nothing of
+//! the driver, so that the driver's own tests can be built with it.
+
+mod simulated;
+
+pub use simulated::{FrameEnd, Host, LinkSignal, ReadError, SimulatedCard, TimingInput, WireFrame};

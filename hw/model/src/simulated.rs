@@ -1,0 +1,124 @@
+//! A card without a machine around it.
+
+/// What a card reaches of its host, by addresses on the bus.
+pub trait Host {
+    /// Reads memory. Asked for once for each read request of the card, which crosses no page of
+    /// 4 KiB.
+    ///
+    /// # Errors
+    /// How the request is answered instead, or that it is not.
+    fn read(&mut self, at: u64, out: &mut [u8]) -> Result<(), ReadError>;
+
+    /// Writes memory. Posted, so that a card does not learn what became of it.
+    fn write(&mut self, at: u64, bytes: &[u8]);
+
+    /// Signals a vector (MSI-X), behind all writes before it.
+    fn interrupt(&mut self, vector: u16);
+}
+
+/// How a read of memory can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadError {
+    /// Completed as an unsupported request.
+    Unsupported,
+    /// Completed with completer abort.
+    Abort,
+    /// Completed with poisoned data.
+    Poisoned,
+    /// Not completed at all.
+    Unanswered,
+}
+
+/// A frame on a wire, from its destination address to its last byte before the FCS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WireFrame {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// How it ends.
+    pub end: FrameEnd,
+}
+
+impl WireFrame {
+    /// A frame as it should be.
+    #[must_use]
+    pub fn good(bytes: impl Into<Vec<u8>>) -> Self {
+        let (bytes, end) = (bytes.into(), FrameEnd::Good);
+        Self { bytes, end }
+    }
+}
+
+/// How a frame ends on a wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameEnd {
+    /// With its frame check sequence.
+    Good,
+    /// With another frame check sequence.
+    BadFcs,
+    /// With an error character in its last word.
+    Error,
+}
+
+/// What a port's wire carries between frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkSignal {
+    /// Idle: the link is up.
+    Idle,
+    /// The sequence "local fault" (IEEE 802.3 clause 46.3.4).
+    LocalFault,
+    /// The sequence "remote fault".
+    RemoteFault,
+}
+
+/// Inputs of the timing connector; a pulse on one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimingInput {
+    /// Enable of the external clock.
+    Clock,
+    /// Start of burst.
+    Start,
+    /// End of burst.
+    End,
+    /// Trigger.
+    Trigger,
+}
+
+/// A card that is simulated: in software, or from its RTL. Deterministic: the same calls give the
+/// same answers.
+pub trait SimulatedCard: Send + 'static {
+    /// Reads a register of 1, 2 or 4 bytes, aligned and inside its window. All writes of the card
+    /// that come before the answer are done when this returns.
+    fn read(&mut self, host: &mut dyn Host, bar: u8, at: usize, width: usize) -> u32;
+
+    /// Writes a register. Posted: it takes effect in its time, and before any later access.
+    fn write(&mut self, host: &mut dyn Host, bar: u8, at: usize, width: usize, value: u32);
+
+    /// Lets time pass, in picoseconds.
+    fn advance(&mut self, host: &mut dyn Host, ps: u64);
+
+    /// Time since it was made, in picoseconds.
+    fn now(&self) -> u64;
+
+    /// Bus mastering is switched on or off (PCI 3.0 section 6.2.2).
+    fn set_bus_master(&mut self, host: &mut dyn Host, on: bool);
+
+    /// MSI-X is switched on or off.
+    fn set_msix(&mut self, host: &mut dyn Host, on: bool);
+
+    /// A function level reset, or power: all is as at the beginning, but for time and wires.
+    fn reset(&mut self, host: &mut dyn Host);
+
+    /// A frame on its way to a port. Frames follow each other at line rate, from now on.
+    fn put(&mut self, port: usize, frame: WireFrame);
+
+    /// Frames that have not come to a port yet.
+    fn coming(&self, port: usize) -> usize;
+
+    /// The next frame that a port has sent, with padding; its end is what a receiver would find.
+    fn take(&mut self, port: usize) -> Option<WireFrame>;
+
+    /// What the wire to a port carries from now on.
+    fn set_signal(&mut self, port: usize, signal: LinkSignal);
+
+    /// A pulse at the timing connector.
+    fn pulse(&mut self, input: TimingInput);
+}
