@@ -4,7 +4,7 @@
 // its reads answered in order, with one completion each. Nothing stays unanswered: where there is no
 // register reads are 0; a BAR that the card has not is an unsupported request, more than 64 bytes a
 // completer abort (PCIe 4.0, 2.3.1). Such writes, and poisoned ones, are thrown away. From a request
-// to its access: 1 cycle.
+// to its access: 1 cycle. Blocks that are being reset are not there meanwhile.
 
 module csr #(
     parameter PORTS  = 4,         // ports of the card
@@ -12,6 +12,9 @@ module csr #(
 ) (
     input  logic                 clk,
     input  logic                 rst,
+
+    // Blocks that are not there now.
+    input  logic [BLOCKS-1:0]    away,
 
     // Requests.
     input  logic                 hif_rx_req_valid,
@@ -92,7 +95,7 @@ module csr #(
 
     // BAR 2 has the vectors alone.
     localparam [BLOCKS-1:0] VECTORS = 1 << (BLOCKS - 1);
-    wire [BLOCKS-1:0] selected = place & (head[83] ? VECTORS : ~VECTORS);
+    wire [BLOCKS-1:0] selected = place & (head[83] ? VECTORS : ~VECTORS) & ~away;
     wire [BLOCKS-1:0] block    = state == ACCESS && status == 0 && be != 0 ? selected : '0;
 
     // The access: which of its parts were taken.

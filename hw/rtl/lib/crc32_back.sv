@@ -18,14 +18,14 @@ module crc32_back #(
     // Row i says which bits of the state make up bit i.
     function automatic [32*32-1:0] matrix;
         input [31:0] polynomial;
-        integer i, j, step;
+        integer i, j, k;
         reg [31:0] column;
         begin
             for (j = 0; j < 32; j = j + 1) begin
                 column = 32'd1 << j;
                 // A step shifted right, and added the polynomial if a one fell out: then, and only
                 // then, its highest bit is set.
-                for (step = 0; step < 8 * BYTES; step = step + 1) begin
+                for (k = 0; k < 8 * BYTES; k = k + 1) begin
                     column = column[31] ? ((column ^ polynomial) << 1) | 32'd1 : column << 1;
                 end
                 for (i = 0; i < 32; i = i + 1) matrix[i*32+j] = column[i];

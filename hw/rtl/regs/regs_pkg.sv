@@ -20,6 +20,7 @@ package regs_pkg;
     localparam HOST_RD_POISONED_ROW = 48;
     localparam HOST_RD_UNEXPECTED_ROW = 56;
     localparam HOST_INTERRUPTS_ROW = 64;
+    localparam HOST_EVENTS_DISCARDED_ROW = 72;
 
     // Timing.
     localparam TIMING_AT = 8192, TIMING_ADDR_W = 9;

@@ -28,6 +28,7 @@ class TB:
         self.address = self.data = self.answer = None
         for name in ("awready", "wready", "bvalid", "arready", "rvalid", "rdata"):
             getattr(dut, f"m_axil_{name}").value = 0
+        dut.away.value = 0
 
     def block(self, bar, offset):
         for index, (mine, at, bits) in enumerate(self.places):
@@ -164,6 +165,22 @@ async def what_is_not_supported_is_refused_and_the_next_request_served(dut):
         tb.ask(write, 0, 0x1000, 128)
     tb.ask(1, 0, 0x1010, 2, poisoned=1)
     tb.ask(0, 0, 0x1010, 2)
+    await tb.finish()
+
+
+@cocotb.test()
+async def a_block_that_goes_away_is_answered_with_zero(dut):
+    tb = await started(dut)
+    # The block takes the access, and is reset before it answers.
+    tb.ask(0, 0, 0x6000, 1)
+    tb.ask(0, 0, 0x1000, 1)
+    while not tb.answer:
+        await tb.step()
+    tb.answer, dut.away.value = None, 1 << 5
+    await tb.finish()
+    dut.away.value = 0
+    tb.ask(1, 0, 0x6000, 1)
+    tb.ask(0, 0, 0x6000, 1)
     await tb.finish()
 
 

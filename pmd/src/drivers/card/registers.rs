@@ -102,6 +102,8 @@ pub(super) mod host {
         RD_UNEXPECTED_HIGH 0x013c "host" "upper half of RD_UNEXPECTED" {}
         INTERRUPTS 0x0140 "host" "interrupts sent" {}
         INTERRUPTS_HIGH 0x0144 "host" "upper half of INTERRUPTS" {}
+        EVENTS_DISCARDED 0x0148 "host" "event records thrown away: their queue was switched off, or its consumer took room back" {}
+        EVENTS_DISCARDED_HIGH 0x014c "host" "upper half of EVENTS_DISCARDED" {}
     }
 }
 

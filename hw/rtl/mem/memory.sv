@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// What the card keeps in the host's memory, wired with its registers: lists of buffers, the pages
+// that they are in, event queues.
+
+module memory #(
+    parameter PORTS        = 4,    // ports of the card
+    parameter TLB_ENTRIES  = 128,  // pages
+    parameter EVENT_QUEUES = 8     // event queues
+) (
+    input  logic                    clk,
+    input  logic                    rst,
+    input  logic [63:0]             now_stamp,
+
+    // Registers: event, tlb, tx, clop.
+    input  logic [14:0]             s_axil_addr,
+    input  logic [3:0]              s_axil_awvalid,
+    output logic [3:0]              s_axil_awready,
+    input  logic [31:0]             s_axil_wdata,
+    input  logic [3:0]              s_axil_wstrb,
+    input  logic [3:0]              s_axil_wvalid,
+    output logic [3:0]              s_axil_wready,
+    output logic [3:0]              s_axil_bvalid,
+    input  logic [3:0]              s_axil_bready,
+    input  logic [3:0]              s_axil_arvalid,
+    output logic [3:0]              s_axil_arready,
+    output logic [127:0]            s_axil_rdata,
+    output logic [3:0]              s_axil_rvalid,
+    input  logic [3:0]              s_axil_rready,
+
+    // Payloads of the ports: their place, where that is on the bus, how it went.
+    input  logic [PORTS-1:0]        s_select_valid,
+    output logic [PORTS-1:0]        s_select_ready,
+    input  logic [PORTS*7-1:0]      s_select_list,
+    input  logic [PORTS*16-1:0]     s_select_length,
+    input  logic [PORTS*64-1:0]     s_select_wire,
+    input  logic [PORTS-1:0]        s_select_wire_valid,
+    output logic [PORTS-1:0]        m_select_valid,
+    output logic [2:0]              m_select_outcome,
+    output logic [63:0]             m_select_address,
+    output logic [31:0]             m_select_sequence,
+    output logic                    m_select_bare,
+    output logic [15:0]             m_select_stride,
+    output logic [7:0]              m_select_func,
+    input  logic [PORTS-1:0]        s_tlb_valid,
+    output logic [PORTS-1:0]        s_tlb_ready,
+    input  logic [PORTS*64-1:0]     s_tlb_address,
+    input  logic [PORTS*21-1:0]     s_tlb_length,
+    input  logic [PORTS*8-1:0]      s_tlb_func,
+    input  logic [PORTS*7-1:0]      s_tlb_list,
+    output logic [PORTS-1:0]        m_tlb_valid,
+    output logic                    m_tlb_hit,
+    output logic [63:0]             m_tlb_address,
+    input  logic [PORTS-1:0]        s_commit_valid,
+    output logic [PORTS-1:0]        s_commit_ready,
+    input  logic [PORTS*7-1:0]      s_commit_list,
+    input  logic [PORTS*4-1:0]      s_commit_outcome,
+    input  logic [PORTS*16-1:0]     s_commit_length,
+    input  logic [PORTS*64-1:0]     s_commit_wire,
+    input  logic [PORTS-1:0]        s_commit_wire_valid,
+    input  logic [PORTS*32-1:0]     s_commit_stamp_mac,
+    input  logic [PORTS*32-1:0]     s_commit_stamp_parsed,
+    input  logic [PORTS*32-1:0]     s_commit_stamp_placed,
+
+    // Event records to memory; one that was thrown away.
+    output logic                    m_desc_valid,
+    input  logic                    m_desc_ready,
+    output logic [63:0]             m_desc_address,
+    output logic [12:0]             m_desc_length,
+    output logic [7:0]              m_desc_func,
+    output logic                    m_data_tvalid,
+    input  logic                    m_data_tready,
+    output logic [255:0]            m_data_tdata,
+    output logic                    m_data_tlast,
+    input  logic                    m_taken,
+    output logic                    inc_events_discarded,
+
+    // Interrupts that are asked for.
+    output logic [EVENT_QUEUES-1:0] m_irq
+);
+    localparam EVENT = 0, TLB = 1, TX = 2, CLOP = 3;
+    // Who has events: lists, pages.
+    localparam SOURCES = 2;
+    logic [SOURCES-1:0]      event_valid, event_ready;
+    logic [SOURCES*3-1:0]    event_queue;
+    logic [SOURCES*512-1:0]  event_record;
+    logic [EVENT_QUEUES-1:0] room;
+
+    // ---- Lists ----------------------------------------------------------------------------------
+
+    logic        list_valid, list_ready, outcome_valid, outcome_ready, clop_write;
+    logic [31:0] list_rdata, outcome_rdata, clop_wdata;
+    logic [14:0] clop_addr;
+
+    /* verilator lint_off PINCONNECTEMPTY */
+    clop_regs clop_registers (
+        .clk, .rst, .s_axil_awaddr(s_axil_addr), .s_axil_awvalid(s_axil_awvalid[CLOP]),
+        .s_axil_awready(s_axil_awready[CLOP]), .s_axil_wdata, .s_axil_wstrb, .s_axil_wvalid(s_axil_wvalid[CLOP]),
+        .s_axil_wready(s_axil_wready[CLOP]), .s_axil_bresp(), .s_axil_bvalid(s_axil_bvalid[CLOP]),
+        .s_axil_bready(s_axil_bready[CLOP]), .s_axil_araddr(s_axil_addr), .s_axil_arvalid(s_axil_arvalid[CLOP]),
+        .s_axil_arready(s_axil_arready[CLOP]), .s_axil_rdata(s_axil_rdata[CLOP*32 +: 32]), .s_axil_rresp(),
+        .s_axil_rvalid(s_axil_rvalid[CLOP]), .s_axil_rready(s_axil_rready[CLOP]),
+        .win_write(clop_write), .win_addr(clop_addr), .win_wdata(clop_wdata), .win_wstrb(),
+        .win_list_valid(list_valid), .win_list_ready(list_ready), .win_list_rdata(list_rdata),
+        .win_outcome_valid(outcome_valid), .win_outcome_ready(outcome_ready), .win_outcome_rdata(outcome_rdata)
+    );
+
+    clop #(.PORTS(PORTS), .EVENT_QUEUES(EVENT_QUEUES)) clop (
+        .clk, .rst, .now_stamp,
+        .win_list_valid(list_valid), .win_list_ready(list_ready), .win_list_rdata(list_rdata),
+        .win_outcome_valid(outcome_valid), .win_outcome_ready(outcome_ready), .win_outcome_rdata(outcome_rdata),
+        .win_write(clop_write), .win_addr(clop_addr), .win_wdata(clop_wdata),
+        .s_select_valid, .s_select_ready, .s_select_list, .s_select_length, .s_select_wire, .s_select_wire_valid,
+        .m_select_valid, .m_select_outcome, .m_select_address, .m_select_sequence, .m_select_bare, .m_select_stride,
+        .m_select_func, .s_commit_valid, .s_commit_ready, .s_commit_list, .s_commit_outcome, .s_commit_length,
+        .s_commit_wire, .s_commit_wire_valid, .s_commit_stamp_mac, .s_commit_stamp_parsed, .s_commit_stamp_placed,
+        .room, .m_event_valid(event_valid[0]), .m_event_ready(event_ready[0]), .m_event_queue(event_queue[0 +: 3]),
+        .m_event_record(event_record[0 +: 512])
+    );
+
+    // ---- Pages ----------------------------------------------------------------------------------
+
+    logic        entry_valid, entry_ready, tlb_counters_valid, tlb_counters_ready, tlb_write, event_fault,
+                 inc_faults, inc_events_lost;
+    logic [31:0] entry_rdata, tlb_counters_rdata, tlb_wdata;
+    logic [12:0] tlb_addr;
+    logic [2:0]  fault_queue;
+
+    tlb_regs tlb_registers (
+        .clk, .rst, .s_axil_awaddr(s_axil_addr[12:0]), .s_axil_awvalid(s_axil_awvalid[TLB]),
+        .s_axil_awready(s_axil_awready[TLB]), .s_axil_wdata, .s_axil_wstrb, .s_axil_wvalid(s_axil_wvalid[TLB]),
+        .s_axil_wready(s_axil_wready[TLB]), .s_axil_bresp(), .s_axil_bvalid(s_axil_bvalid[TLB]),
+        .s_axil_bready(s_axil_bready[TLB]), .s_axil_araddr(s_axil_addr[12:0]), .s_axil_arvalid(s_axil_arvalid[TLB]),
+        .s_axil_arready(s_axil_arready[TLB]), .s_axil_rdata(s_axil_rdata[TLB*32 +: 32]), .s_axil_rresp(),
+        .s_axil_rvalid(s_axil_rvalid[TLB]), .s_axil_rready(s_axil_rready[TLB]),
+        .cfg_ctrl_event_fault(event_fault), .cfg_ctrl_queue(fault_queue),
+        .win_write(tlb_write), .win_addr(tlb_addr), .win_wdata(tlb_wdata), .win_wstrb(),
+        .win_counters_valid(tlb_counters_valid), .win_counters_ready(tlb_counters_ready),
+        .win_counters_rdata(tlb_counters_rdata), .win_entry_valid(entry_valid), .win_entry_ready(entry_ready),
+        .win_entry_rdata(entry_rdata)
+    );
+
+    tlb #(.PORTS(PORTS), .ENTRIES(TLB_ENTRIES), .EVENT_QUEUES(EVENT_QUEUES)) tlb (
+        .clk, .rst, .cfg_event_fault(event_fault), .cfg_queue(fault_queue),
+        .win_entry_valid(entry_valid), .win_entry_ready(entry_ready), .win_write(tlb_write), .win_addr(tlb_addr),
+        .win_wdata(tlb_wdata), .win_entry_rdata(entry_rdata),
+        .s_req_valid(s_tlb_valid), .s_req_ready(s_tlb_ready), .s_req_address(s_tlb_address),
+        .s_req_length(s_tlb_length), .s_req_func(s_tlb_func), .s_req_list(s_tlb_list),
+        .m_rsp_valid(m_tlb_valid), .m_rsp_hit(m_tlb_hit), .m_rsp_address(m_tlb_address), .now_stamp, .room,
+        .m_event_valid(event_valid[1]), .m_event_ready(event_ready[1]), .m_event_queue(event_queue[3 +: 3]),
+        .m_event_record(event_record[512 +: 512]), .inc_faults, .inc_events_lost
+    );
+
+    wire [1:0] tlb_amount;
+    assign tlb_amount[regs_pkg::TLB_FAULTS_ROW / 8]      = inc_faults;
+    assign tlb_amount[regs_pkg::TLB_EVENTS_LOST_ROW / 8] = inc_events_lost;
+
+    // Three are the fewest; nobody can read the third.
+    counters #(.COUNT(3), .AMOUNT_W(1)) tlb_counters (
+        .clk, .rst, .amount({1'b0, tlb_amount}), .win_valid(tlb_counters_valid), .win_write(tlb_write),
+        .win_addr({4'd0, tlb_addr[3:2]}), .win_ready(tlb_counters_ready), .win_rdata(tlb_counters_rdata)
+    );
+
+    // ---- Events ---------------------------------------------------------------------------------
+
+    logic [511:0] queue_base;
+    logic [7:0]   queue_enable, queue_arm;
+    logic [39:0]  queue_log2_size;
+    logic [255:0] queue_released, queue_hold, queue_seen;
+    logic [127:0] queue_count;
+    logic [EVENT_QUEUES*32-1:0] produced;
+
+    event_regs event_registers (
+        .clk, .rst, .s_axil_awaddr(s_axil_addr[9:0]), .s_axil_awvalid(s_axil_awvalid[EVENT]),
+        .s_axil_awready(s_axil_awready[EVENT]), .s_axil_wdata, .s_axil_wstrb, .s_axil_wvalid(s_axil_wvalid[EVENT]),
+        .s_axil_wready(s_axil_wready[EVENT]), .s_axil_bresp(), .s_axil_bvalid(s_axil_bvalid[EVENT]),
+        .s_axil_bready(s_axil_bready[EVENT]), .s_axil_araddr(s_axil_addr[9:0]),
+        .s_axil_arvalid(s_axil_arvalid[EVENT]), .s_axil_arready(s_axil_arready[EVENT]),
+        .s_axil_rdata(s_axil_rdata[EVENT*32 +: 32]), .s_axil_rresp(), .s_axil_rvalid(s_axil_rvalid[EVENT]),
+        .s_axil_rready(s_axil_rready[EVENT]),
+        .cfg_queue_base(queue_base), .cfg_queue_ctrl_enable(queue_enable),
+        .cfg_queue_ctrl_log2_size(queue_log2_size), .cfg_queue_released(queue_released),
+        .sts_queue_produced(256'(produced)), .cfg_queue_count(queue_count), .cfg_queue_hold_cycles(queue_hold),
+        .cfg_queue_arm_seen(queue_seen), .wr_queue_arm(queue_arm)
+    );
+    /* verilator lint_on PINCONNECTEMPTY */
+
+    event_writer #(.SOURCES(SOURCES), .EVENT_QUEUES(EVENT_QUEUES)) event_writer (
+        .clk, .rst, .now_stamp, .cfg_queue_base(queue_base[EVENT_QUEUES*64-1:0]),
+        .cfg_queue_ctrl_enable(queue_enable[EVENT_QUEUES-1:0]),
+        .cfg_queue_ctrl_log2_size(queue_log2_size[EVENT_QUEUES*5-1:0]),
+        .cfg_queue_released(queue_released[EVENT_QUEUES*32-1:0]), .sts_queue_produced(produced),
+        .s_event_valid(event_valid), .s_event_ready(event_ready), .s_event_queue(event_queue),
+        .s_event_record(event_record), .room, .m_desc_valid, .m_desc_ready, .m_desc_address, .m_desc_length,
+        .m_desc_func, .m_data_tvalid, .m_data_tready, .m_data_tdata, .m_data_tlast, .m_taken,
+        .inc_discarded(inc_events_discarded)
+    );
+
+    event_irq #(.EVENT_QUEUES(EVENT_QUEUES)) event_irq (
+        .clk, .rst, .cfg_queue_ctrl_enable(queue_enable[EVENT_QUEUES-1:0]),
+        .cfg_queue_count(queue_count[EVENT_QUEUES*16-1:0]), .cfg_queue_hold_cycles(queue_hold[EVENT_QUEUES*32-1:0]),
+        .cfg_queue_arm_seen(queue_seen[EVENT_QUEUES*32-1:0]), .wr_queue_arm(queue_arm[EVENT_QUEUES-1:0]),
+        .sts_queue_produced(produced), .m_irq
+    );
+
+    // No rings yet.
+    assign s_axil_awready[TX]        = 1'b1;
+    assign s_axil_wready[TX]         = 1'b1;
+    assign s_axil_bvalid[TX]         = 1'b1;
+    assign s_axil_arready[TX]        = 1'b1;
+    assign s_axil_rvalid[TX]         = 1'b1;
+    assign s_axil_rdata[TX*32 +: 32] = 32'd0;
+
+    wire unused = &{1'b0, tlb_addr[12:4]};
+endmodule
