@@ -68,3 +68,43 @@ def constant(name, field, base):
 
 def escape(text):
     return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+MODEL_HEADER = """\
+// Made by scripts/regen from hw/rdl: do not edit.
+
+//! The register map: for the card in software, and for tests of any card. `hw/docs/registers.md` has
+//! it with all its words.
+#![allow(missing_docs, reason = "its words are in hw/docs/registers.md")]
+
+use crate::map::registers;
+"""
+
+
+def emit_model(blocks):
+    """The same map as plain data, with reset values and who may write what."""
+    lines = [MODEL_HEADER, "registers! {"]
+    for block in blocks:
+        lines.append(
+            f"    {block.name} {block.kind} {block.at:#x} [{block.count}; {block.step:#x}] {block.size:#x} {{"
+        )
+        for reg in block.all_regs():
+            lines.append(model_register(reg, reg.name, reg.at, 0))
+            if reg.width == 64:
+                lines.append(model_register(reg, f"{reg.name}_HIGH", reg.at + 4, 32))
+        lines.append("    }")
+    return "\n".join([*lines, "}", ""])
+
+
+def model_register(reg, name, at, base):
+    """Reset value, bits whose reset value is known, bits that keep what is written, bits that a write
+    of 1 clears."""
+    reset = known = writable = clears = 0
+    for field in reg.fields:
+        mask = ((1 << field.width) - 1) << field.low >> base & 0xFFFF_FFFF
+        reset |= field.reset << field.low >> base & mask
+        known |= 0 if field.kind in ("status", "row") else mask
+        writable |= mask if field.writable and field.kind in ("config", "store", "row") else 0
+        clears |= mask if field.kind == "flag" else 0
+    masks = " ".join(f"{word:#x}" for word in (reset & known, known, writable, clears))
+    return f"        {name} {at:#06x} [{reg.count}; {reg.step:#x}] [{masks}]"

@@ -4,6 +4,9 @@
 //! whose memory it reaches. Whoever drives one cannot tell which it is. This crate knows nothing of
 //! the driver, so that the driver's own tests can be built with it.
 
+mod map;
+pub mod registers;
 mod simulated;
 
+pub use map::{Block, Register};
 pub use simulated::{FrameEnd, Host, LinkSignal, ReadError, SimulatedCard, TimingInput, WireFrame};

@@ -7,8 +7,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::event::EventKind;
 
-/// Packets of a ring were read: their memory is the host's again. Index: descriptors done since
-/// the ring was enabled, wrapping; length: payload of the last packet; stream: the ring.
+/// Packets of a ring were read: their memory is the host's again. One that was not passed on
+/// has an event of its own, asked for or not: all others since the last event were. Index:
+/// descriptors done since the ring was enabled, wrapping; length: payload of the last packet;
+/// stream: the ring.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct TxSent {
