@@ -315,7 +315,7 @@ mod tests {
     fn more_hits_than_a_frame_carries_are_counted() {
         let physics = ModelConfig {
             rings: Rings::Fixed(16),
-            photons: 60.0,
+            photons: 300.0,
             noise: 1.0,
             ..ModelConfig::default()
         };

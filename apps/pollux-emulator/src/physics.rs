@@ -2,10 +2,14 @@
 //!
 //! A model of a RICH event, not a simulation of the detector: particles of given momentum and
 //! kind, a Cherenkov ring each, light that falls evenly on the ring into hexagonal light
-//! cones, and noise. Event `n` of seed `s` is a function of (`s`, `n`) alone: events can be made
-//! in any order, on any core, twice.
+//! cones, noise, and what else is in the slot of the event: other events and halo muons. Event
+//! `n` of seed `s` is a function of (`s`, `n`) alone: events can be made in any order, on any
+//! core, twice.
+
+mod config;
 
 use std::f32::consts::TAU;
+use std::ops::Range;
 
 use pollux_pipelines::rich::Hit;
 use pollux_pipelines::rich::geometry::{
@@ -14,78 +18,33 @@ use pollux_pipelines::rich::geometry::{
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Normal, Poisson};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use serde::{Deserialize, Serialize};
 
-/// Masses in GeV/c2 (Particle Data Group): muon, charged pion, electron.
-const MASSES: [f64; 3] = [0.105_658, 0.139_570, 0.000_511];
+pub use config::{MASSES, ModelConfig, ModelError, Rings};
+
 /// Units of the fine time in a nanosecond.
 const FINE_PER_NS: f32 = 256.0 / 25.0;
 /// Rings that are made to learn how many hits a ring has on average.
 const CALIBRATION_RINGS: u32 = 2000;
+/// Momenta of halo muons in GeV/c, evenly distributed between.
+const HALO_MOMENTUM: [f64; 2] = [15.0, 75.0];
+/// Where the centres of halo rings are: distance from the disk's centre, in units of the
+/// acceptance.
+const HALO_CENTRES: Range<f32> = 1.0..2.0;
 
-/// How many rings an event has.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rings {
-    /// The same number always.
-    Fixed(u32),
-    /// A Poisson distribution of this mean.
-    Poisson(f64),
-}
-
-/// What the events look like.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ModelConfig {
-    /// Rings in an event.
-    pub rings: Rings,
-    /// Smallest and largest momentum in GeV/c; evenly distributed between.
-    pub momentum: [f64; 2],
-    /// Relative shares of muons, pions and electrons.
-    pub particles: [f64; 3],
-    /// Mean number of photons of a particle of speed c. A particle's light goes with the sine
-    /// squared of its Cherenkov angle (Frank and Tamm).
-    pub photons: f64,
-    /// Noise hits per signal hit, on average over all events; noise does not know of the rings
-    /// in its event, falls evenly on all photomultipliers, at any time in the slot.
-    pub noise: f64,
-    /// Time resolution of a hit, standard deviation in ns.
-    pub jitter_ns: f64,
-}
-
-impl Default for ModelConfig {
-    /// A beam of kaon decays in the RICH's range of momentum: rings of 13 to 20 hits mostly.
-    fn default() -> Self {
-        Self {
-            rings: Rings::Poisson(1.5),
-            momentum: [15.0, 35.0],
-            particles: [0.65, 0.27, 0.08],
-            photons: 20.0,
-            noise: 0.1,
-            jitter_ns: 0.3,
-        }
-    }
-}
-
-/// Why a [`ModelConfig`] is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ModelError {
-    /// The number of rings is negative, not a number, or beyond what fits a detector.
-    #[error("the mean number of rings must be from 0 to 16")]
-    Rings,
-    /// The momenta are in the wrong order, or a particle gives no light at the lowest of them.
-    #[error("momenta must ascend, and be above 13 GeV/c where there are pions (10 for muons)")]
-    Momentum,
-    /// The shares are negative or all zero.
-    #[error("the shares of the particles must not be negative, nor all zero")]
-    Particles,
-    /// The amount of light, noise or jitter is out of range.
-    #[error("photons must be from 1 to 200, noise from 0 to 10, jitter_ns from 0 to 5")]
-    Light,
+/// Where the light of a ring comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// The event itself.
+    #[default]
+    Event,
+    /// Another event in its slot.
+    PileUp,
+    /// A halo muon.
+    Halo,
 }
 
 /// A ring as it was made.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TrueRing {
     /// Disk: 0 Jura, 1 Saleve.
     pub disk: u8,
@@ -97,6 +56,14 @@ pub struct TrueRing {
     pub r: f32,
     /// Photomultipliers that saw light of this ring.
     pub hits: u16,
+    /// When its light arrives, in units of 25/256 ns since the start of the slot.
+    pub time: f32,
+    /// Momentum of the particle in GeV/c.
+    pub momentum: f32,
+    /// Mass of the particle in GeV/c2.
+    pub mass: f32,
+    /// Where it comes from.
+    pub origin: Origin,
 }
 
 impl TrueRing {
@@ -115,7 +82,7 @@ impl TrueRing {
 /// allocated once.
 #[derive(Clone, Debug, Default)]
 pub struct TruthEvent {
-    /// The rings in it.
+    /// The rings in its slot: its own first, then those of other events, then halo.
     pub rings: Vec<TrueRing>,
     /// All hits, sorted by photomultiplier, each at most once.
     pub hits: Vec<Hit>,
@@ -149,21 +116,40 @@ fn insert(set: &mut PmSet, pm: u16) -> bool {
     new
 }
 
+/// What the particles of one source have in common.
+struct Source {
+    momentum: [f64; 2],
+    /// Upper ends of the shares of muons and pions in 0..1.
+    shares: [f64; 2],
+    /// Distance of their rings' centres from the disk's, in units of the acceptance.
+    centres: Range<f32>,
+    /// When their light arrives.
+    time: f32,
+    origin: Origin,
+}
+
 /// Makes events.
 #[derive(Clone, Debug)]
 pub struct EventModel {
     cfg: ModelConfig,
     /// Upper ends of the shares of muons and pions in 0..1.
     shares: [f64; 2],
-    /// `None` where the number of rings is fixed, or its mean is zero.
+    /// Of the following, `None` where the number is fixed, or its mean is zero.
     rings: Option<Poisson<f64>>,
     noise: Option<Poisson<f64>>,
+    pileup: Option<Poisson<f64>>,
+    halo: Option<Poisson<f64>>,
     jitter: Normal<f32>,
 }
 
 /// A Poisson distribution; `None` for a mean of zero.
 fn poisson(mean: f64) -> Option<Poisson<f64>> {
     Poisson::new(mean).ok()
+}
+
+/// A number from a distribution; zero where there is none.
+fn draw(poisson: Option<Poisson<f64>>, rng: &mut Xoshiro256PlusPlus) -> u32 {
+    poisson.map_or(0, |poisson| poisson.sample(rng) as u32)
 }
 
 /// Light of a ring of radius `r` mm, relative to that of a particle of speed c: the squares of
@@ -180,36 +166,10 @@ impl EventModel {
     /// # Errors
     /// A [`ModelError`] that names what is out of range.
     pub fn new(cfg: ModelConfig) -> Result<Self, ModelError> {
-        let mean_rings = match cfg.rings {
-            Rings::Fixed(n) => f64::from(n),
-            Rings::Poisson(mean) => mean,
-        };
-        if !(0.0..=16.0).contains(&mean_rings) {
-            return Err(ModelError::Rings);
-        }
-        let total: f64 = cfg.particles.iter().sum();
-        let none_negative = cfg.particles.iter().all(|&share| share >= 0.0);
-        if !(none_negative && total > 0.0 && total.is_finite()) {
-            return Err(ModelError::Particles);
-        }
-        let light_in_range = (1.0..=200.0).contains(&cfg.photons)
-            && (0.0..=10.0).contains(&cfg.noise)
-            && (0.0..=5.0).contains(&cfg.jitter_ns);
+        cfg.validate()?;
         let jitter = Normal::new(0.0, cfg.jitter_ns as f32 * FINE_PER_NS);
-        let (true, Ok(jitter)) = (light_in_range, jitter) else {
-            return Err(ModelError::Light);
-        };
-
-        let [low, high] = cfg.momentum;
-        if !(low <= high && high.is_finite()) {
-            return Err(ModelError::Momentum);
-        }
-        for (mass, share) in MASSES.into_iter().zip(cfg.particles) {
-            if share > 0.0 && ring_radius_mm(low, mass).is_none() {
-                return Err(ModelError::Momentum);
-            }
-        }
-
+        let jitter = jitter.map_err(|_| ModelError::Light)?;
+        let total: f64 = cfg.particles.iter().sum();
         let mut model = Self {
             cfg,
             shares: [
@@ -221,9 +181,11 @@ impl EventModel {
                 Rings::Poisson(mean) => poisson(mean),
             },
             noise: None,
+            pileup: poisson(cfg.pileup),
+            halo: poisson(cfg.halo),
             jitter,
         };
-        model.noise = poisson(cfg.noise * mean_rings * model.hits_per_ring());
+        model.noise = poisson(cfg.noise * cfg.rings.mean() * model.hits_per_ring());
         Ok(model)
     }
 
@@ -235,7 +197,12 @@ impl EventModel {
         let mut total = 0;
         for _ in 0..CALIBRATION_RINGS {
             hits.clear();
-            self.ring(&mut rng, 0.0, &mut [0; _], &mut hits);
+            self.ring(
+                &mut rng,
+                &self.decay(0.0, Origin::Event),
+                &mut [0; _],
+                &mut hits,
+            );
             total += hits.len();
         }
         total as f64 / f64::from(CALIBRATION_RINGS)
@@ -256,25 +223,39 @@ impl EventModel {
         );
         out.rings.clear();
         out.hits.clear();
-
-        let rings = match (self.cfg.rings, &self.rings) {
-            (Rings::Fixed(n), _) => n,
-            (Rings::Poisson(_), Some(poisson)) => poisson.sample(&mut rng) as u32,
-            (Rings::Poisson(_), None) => 0,
+        let mut lit: PmSet = [0; _];
+        let mut emit = |rng: &mut Xoshiro256PlusPlus, source: &Source, rings: u32| {
+            for _ in 0..rings {
+                let ring = self.ring(rng, source, &mut lit, &mut out.hits);
+                out.rings.push(ring);
+            }
+        };
+        let rings = |rng: &mut Xoshiro256PlusPlus| match self.cfg.rings {
+            Rings::Fixed(n) => n,
+            Rings::Poisson(_) => draw(self.rings, rng),
         };
         // One decay, one time: the light of all its particles arrives together.
-        let time: f32 = rng.random_range(0.0..256.0);
-        let mut lit: PmSet = [0; _];
-        for _ in 0..rings {
-            let ring = self.ring(&mut rng, time, &mut lit, &mut out.hits);
-            out.rings.push(ring);
+        let own = rings(&mut rng);
+        let time = rng.random_range(0.0..256.0);
+        emit(&mut rng, &self.decay(time, Origin::Event), own);
+        for _ in 0..draw(self.pileup, &mut rng) {
+            let others = rings(&mut rng);
+            let time = rng.random_range(0.0..256.0);
+            emit(&mut rng, &self.decay(time, Origin::PileUp), others);
+        }
+        for _ in 0..draw(self.halo, &mut rng) {
+            let muon = Source {
+                momentum: HALO_MOMENTUM,
+                shares: [1.0, 1.0],
+                centres: HALO_CENTRES,
+                time: rng.random_range(0.0..256.0),
+                origin: Origin::Halo,
+            };
+            emit(&mut rng, &muon, 1);
         }
 
         let signal = out.hits.len();
-        let noise = self
-            .noise
-            .map_or(0, |poisson| poisson.sample(&mut rng) as u32);
-        for _ in 0..noise {
+        for _ in 0..draw(self.noise, &mut rng) {
             let pm = rng.random_range(0..PMS as u16);
             if insert(&mut lit, pm) {
                 out.hits.push(Hit {
@@ -287,25 +268,37 @@ impl EventModel {
         out.hits.sort_unstable_by_key(|hit| hit.pm);
     }
 
+    /// The particles of a decay.
+    fn decay(&self, time: f32, origin: Origin) -> Source {
+        Source {
+            momentum: self.cfg.momentum,
+            shares: self.shares,
+            centres: 0.0..1.0,
+            time,
+            origin,
+        }
+    }
+
     /// Makes one ring and adds its light to `hits`. A photomultiplier is read once an event:
     /// light on one that is lit already counts for the ring, but makes no second hit.
     fn ring(
         &self,
         rng: &mut Xoshiro256PlusPlus,
-        time: f32,
+        source: &Source,
         lit: &mut PmSet,
         hits: &mut Vec<Hit>,
     ) -> TrueRing {
         let kind: f64 = rng.random();
-        let mass =
-            MASSES[usize::from(kind >= self.shares[0]) + usize::from(kind >= self.shares[1])];
-        let [low, high] = self.cfg.momentum;
+        let [muons, pions] = source.shares;
+        let mass = MASSES[usize::from(kind >= muons) + usize::from(kind >= pions)];
+        let [low, high] = source.momentum;
         let momentum = low + (high - low) * rng.random::<f64>();
-        // `new` refused momenta below the threshold.
+        // `validate` refused momenta below the threshold.
         let r = ring_radius_mm(momentum, mass).unwrap_or(0.0);
-        // The square root makes the centres evenly distributed over the acceptance.
+        // The square root makes the centres evenly distributed over disk or annulus.
         let (sin, cos) = (TAU * rng.random::<f32>()).sin_cos();
-        let centre = ACCEPTANCE_MM * rng.random::<f32>().sqrt();
+        let [inner, outer] = [source.centres.start, source.centres.end].map(|edge| edge * edge);
+        let centre = ACCEPTANCE_MM * (inner + (outer - inner) * rng.random::<f32>()).sqrt();
         let disk = rng.random_range(0..DISKS as u8);
         let mut ring = TrueRing {
             disk,
@@ -313,12 +306,16 @@ impl EventModel {
             y: centre * sin,
             r,
             hits: 0,
+            time: source.time,
+            momentum: momentum as f32,
+            mass: mass as f32,
+            origin: source.origin,
         };
 
-        let photons = poisson(self.cfg.photons * relative_light(r))
-            .map_or(0, |poisson| poisson.sample(rng) as u32);
+        // Each photon is seen or not by itself, so the number of those seen is Poisson as well.
+        let seen = self.cfg.photons * self.cfg.quantum_efficiency * relative_light(r);
         let mut own: PmSet = [0; _];
-        for _ in 0..photons {
+        for _ in 0..draw(poisson(seen), rng) {
             let (sin, cos) = (TAU * rng.random::<f32>()).sin_cos();
             let Some(pm) = pm_at(disk, ring.x + r * cos, ring.y + r * sin) else {
                 continue;
@@ -326,7 +323,7 @@ impl EventModel {
             ring.hits += u16::from(insert(&mut own, pm));
             if insert(lit, pm) {
                 // Times beyond the slot are read in the slot, at its edge; the cast saturates.
-                let fine = (time + self.jitter.sample(rng)) as u8;
+                let fine = (source.time + self.jitter.sample(rng)) as u8;
                 hits.push(Hit { pm, fine });
             }
         }
@@ -335,192 +332,4 @@ impl EventModel {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
-    use pollux_pipelines::rich::geometry::POSITIONS;
-
-    use super::*;
-
-    fn model() -> EventModel {
-        EventModel::new(ModelConfig::default()).unwrap()
-    }
-
-    #[test]
-    fn an_event_depends_on_seed_and_number_alone() {
-        let model = model();
-        let (mut a, mut b) = (TruthEvent::default(), TruthEvent::default());
-        let mut different = 0;
-        for n in (0..200).rev() {
-            model.event(7, n, &mut a);
-            model.event(7, 1000 + n, &mut b);
-            different += u32::from(a.hits != b.hits);
-            model.event(8, n, &mut b);
-            different += u32::from(a.hits != b.hits);
-            model.event(7, n, &mut b);
-            assert_eq!((&a.hits, &a.rings, a.noise), (&b.hits, &b.rings, b.noise));
-        }
-        // All but the pairs of two empty events.
-        assert!(different > 340, "{different}");
-    }
-
-    #[test]
-    fn hits_are_sorted_unique_and_shared_out_to_the_boards() {
-        let model = model();
-        let mut event = TruthEvent::default();
-        for n in 0..500 {
-            model.event(1, n, &mut event);
-            assert!(event.hits.windows(2).all(|pair| pair[0].pm < pair[1].pm));
-            for boards in [1, 3, 4, 16] {
-                let parts: Vec<Hit> = (0..boards)
-                    .flat_map(|board| event.board_hits(board, boards).to_vec())
-                    .collect();
-                assert_eq!(parts, event.hits);
-                for board in 0..boards {
-                    let hits = event.board_hits(board, boards);
-                    assert!(hits.iter().all(|hit| board_of(hit.pm, boards) == board));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn figures_are_those_of_the_configuration() {
-        let model = model();
-        let mut event = TruthEvent::default();
-        let (events, mut rings, mut hits, mut signal, mut noise) = (20_000, 0, 0, 0, 0);
-        let (mut off, mut square) = (0.0f64, 0.0f64);
-        for n in 0..events {
-            model.event(3, n, &mut event);
-            rings += event.rings.len();
-            hits += event
-                .rings
-                .iter()
-                .map(|ring| usize::from(ring.hits))
-                .sum::<usize>();
-            signal += event.hits.len() - event.noise as usize;
-            noise += event.noise as usize;
-            if let ([ring], 0) = (&event.rings[..], event.noise) {
-                for hit in &event.hits {
-                    let [x, y] = POSITIONS[usize::from(hit.pm)];
-                    let d = f64::from((x - ring.x).hypot(y - ring.y) - ring.r);
-                    square += d * d;
-                    off += 1.0;
-                }
-            }
-        }
-        let per = |a: usize, b: usize| a as f64 / b as f64;
-        assert!((per(rings, events as usize) - 1.5).abs() < 0.03);
-        assert!(
-            (per(noise, signal) - 0.1).abs() < 0.006,
-            "{}",
-            per(noise, signal)
-        );
-        assert!(
-            (14.0..18.0).contains(&per(hits, rings)),
-            "{}",
-            per(hits, rings)
-        );
-        // A hexagonal cell of pitch p has a variance of 5/72 p^2 in any direction.
-        assert!((square / off - 22.5).abs() < 1.0, "{}", square / off);
-    }
-
-    #[test]
-    fn configurations_out_of_range_are_refused() {
-        let default = ModelConfig::default();
-        for (cfg, error) in [
-            (
-                ModelConfig {
-                    rings: Rings::Poisson(-1.0),
-                    ..default
-                },
-                ModelError::Rings,
-            ),
-            (
-                ModelConfig {
-                    rings: Rings::Poisson(f64::NAN),
-                    ..default
-                },
-                ModelError::Rings,
-            ),
-            (
-                ModelConfig {
-                    rings: Rings::Fixed(1000),
-                    ..default
-                },
-                ModelError::Rings,
-            ),
-            (
-                ModelConfig {
-                    momentum: [5.0, 35.0],
-                    ..default
-                },
-                ModelError::Momentum,
-            ),
-            (
-                ModelConfig {
-                    momentum: [35.0, 15.0],
-                    ..default
-                },
-                ModelError::Momentum,
-            ),
-            (
-                ModelConfig {
-                    particles: [0.0; 3],
-                    ..default
-                },
-                ModelError::Particles,
-            ),
-            (
-                ModelConfig {
-                    particles: [-1.0, 2.0, 0.0],
-                    ..default
-                },
-                ModelError::Particles,
-            ),
-            (
-                ModelConfig {
-                    photons: 0.0,
-                    ..default
-                },
-                ModelError::Light,
-            ),
-            (
-                ModelConfig {
-                    noise: -0.1,
-                    ..default
-                },
-                ModelError::Light,
-            ),
-            (
-                ModelConfig {
-                    jitter_ns: f64::INFINITY,
-                    ..default
-                },
-                ModelError::Light,
-            ),
-        ] {
-            assert_eq!(EventModel::new(cfg).err(), Some(error), "{cfg:?}");
-        }
-        let electrons = ModelConfig {
-            momentum: [5.0, 35.0],
-            particles: [0.0, 0.0, 1.0],
-            ..default
-        };
-        assert!(EventModel::new(electrons).is_ok());
-    }
-
-    #[test]
-    fn no_rings_and_no_noise_is_an_empty_event() {
-        let mut event = TruthEvent::default();
-        model().event(1, 1, &mut event);
-        for rings in [Rings::Fixed(0), Rings::Poisson(0.0)] {
-            let model = EventModel::new(ModelConfig {
-                rings,
-                ..ModelConfig::default()
-            })
-            .unwrap();
-            model.event(1, 1, &mut event);
-            assert!(event.rings.is_empty() && event.hits.is_empty() && event.noise == 0);
-        }
-    }
-}
+mod tests;

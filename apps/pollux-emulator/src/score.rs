@@ -2,10 +2,13 @@
 //!
 //! A fitted ring belongs to a true one when both are on one disk, their centres within 20 mm
 //! and their radii within 10 mm. Each ring is matched once at most, and so that as many true
-//! rings as possible are matched. Efficiency counts the true rings that can be asked for
-//! ([`TrueRing::is_findable`]); a fitted ring that belongs to any true ring at all is no fake.
+//! rings as possible are matched. Efficiency counts the true rings that can be asked for: those
+//! that are findable by themselves ([`TrueRing::is_findable`]), and whose centre is at least one
+//! pitch of the photomultipliers away from that of any other ring on the disk. A fitted ring that
+//! belongs to any true ring at all is no fake.
 
 use pollux_pipelines::rich::find::{MAX_RINGS, Ring};
+use pollux_pipelines::rich::geometry::PITCH_MM;
 
 use crate::physics::TrueRing;
 
@@ -39,11 +42,11 @@ impl TruthScore {
         let (mut findable, mut found, mut others) = (0, 0, 0);
         // The findable ones first: an augmenting path never unmatches what was matched, so
         // the others cannot take a fit away from them.
-        for i in (0..truth.len()).filter(|&i| truth[i].is_findable()) {
+        for i in (0..truth.len()).filter(|&i| is_asked_for(truth, i)) {
             findable += 1;
             found += u64::from(fit_for(i));
         }
-        for i in (0..truth.len()).filter(|&i| !truth[i].is_findable()) {
+        for i in (0..truth.len()).filter(|&i| !is_asked_for(truth, i)) {
             others += u64::from(fit_for(i));
         }
         self.events += 1;
@@ -73,6 +76,15 @@ impl TruthScore {
     pub fn fake_rate(&self) -> Option<f64> {
         (self.fitted > 0).then(|| self.unmatched as f64 / self.fitted as f64)
     }
+}
+
+/// Whether a finder is asked to find ring `i` among the rings of its event.
+fn is_asked_for(truth: &[TrueRing], i: usize) -> bool {
+    let ring = &truth[i];
+    let apart = |(j, other): (usize, &TrueRing)| {
+        i == j || other.disk != ring.disk || (other.x - ring.x).hypot(other.y - ring.y) >= PITCH_MM
+    };
+    ring.is_findable() && truth.iter().enumerate().all(apart)
 }
 
 fn belong_together(truth: &TrueRing, fit: &Ring) -> bool {
@@ -115,6 +127,7 @@ mod tests {
             y: 0.0,
             r,
             hits,
+            ..TrueRing::default()
         }
     }
 
@@ -162,7 +175,7 @@ mod tests {
             score(&one, &[fit(1.0, 150.0), fit(2.0, 150.0)]),
             (1, 1, 2, 1)
         );
-        let two = [truth(0.0, 150.0, 10), truth(15.0, 150.0, 10)];
+        let two = [truth(0.0, 150.0, 10), truth(24.0, 150.0, 10)];
         assert_eq!(score(&two, &[fit(7.0, 150.0)]), (2, 1, 1, 0));
         // The first true ring reaches both fits, the second only the first fit.
         assert_eq!(
@@ -172,13 +185,21 @@ mod tests {
     }
 
     #[test]
+    fn rings_with_nearly_one_centre_are_not_asked_for_but_no_fakes() {
+        let near = [truth(0.0, 150.0, 10), truth(15.0, 120.0, 10)];
+        assert_eq!(score(&near, &[fit(1.0, 150.0)]), (0, 0, 1, 0));
+        let apart = [truth(0.0, 150.0, 10), truth(18.0, 120.0, 10)];
+        assert_eq!(score(&apart, &[fit(1.0, 150.0)]), (2, 1, 1, 0));
+    }
+
+    #[test]
     fn rings_not_asked_for_are_no_fakes_and_take_no_fit_away() {
         let outside = truth(ACCEPTANCE + 5.0, 150.0, 10);
         let weak = truth(0.0, 150.0, 4);
         assert_eq!(score(&[weak], &[fit(0.0, 150.0)]), (0, 0, 1, 0));
         assert_eq!(score(&[outside], &[fit(ACCEPTANCE, 150.0)]), (0, 0, 1, 0));
         assert_eq!(
-            score(&[weak, truth(5.0, 150.0, 9)], &[fit(0.0, 150.0)]),
+            score(&[weak, truth(19.0, 150.0, 9)], &[fit(0.0, 150.0)]),
             (1, 1, 1, 0)
         );
     }

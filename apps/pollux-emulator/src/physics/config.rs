@@ -1,0 +1,135 @@
+//! What the emulated events look like.
+
+use pollux_pipelines::rich::geometry::ring_radius_mm;
+use serde::{Deserialize, Serialize};
+
+/// Masses in GeV/c2 of muon, charged pion and electron (Particle Data Group).
+pub const MASSES: [f64; 3] = [0.105_658, 0.139_570, 0.000_511];
+
+/// How many rings an event has.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rings {
+    /// The same number always.
+    Fixed(u32),
+    /// A Poisson distribution of this mean.
+    Poisson(f64),
+}
+
+impl Rings {
+    /// The mean number.
+    #[must_use]
+    pub fn mean(self) -> f64 {
+        match self {
+            Self::Fixed(n) => f64::from(n),
+            Self::Poisson(mean) => mean,
+        }
+    }
+}
+
+/// What the events look like.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelConfig {
+    /// Rings in an event.
+    pub rings: Rings,
+    /// Smallest and largest momentum in GeV/c; evenly distributed between.
+    pub momentum: [f64; 2],
+    /// Relative shares of muons, pions and electrons.
+    pub particles: [f64; 3],
+    /// Mean number of photons that a particle of speed c sends into the light cones of a disk. A
+    /// particle's light goes with the sine squared of its Cherenkov angle (Frank and Tamm).
+    pub photons: f64,
+    /// The part of them that is seen: cone, window and photocathode together.
+    pub quantum_efficiency: f64,
+    /// Noise hits per signal hit, on average over all events; noise does not know of the rings
+    /// in its event, falls evenly on all photomultipliers, at any time in the slot.
+    pub noise: f64,
+    /// Time resolution of a hit, standard deviation in ns.
+    pub jitter_ns: f64,
+    /// Mean number of further events whose light falls into the slot of an event, each at a time
+    /// of its own: the rate of events times 25 ns (10 MHz: 0.25).
+    pub pileup: f64,
+    /// Mean number of halo muons in the slot of an event: not of a decay, at any time, with
+    /// momenta up to 75 GeV/c, and so inclined that their rings lie outside the acceptance.
+    pub halo: f64,
+}
+
+impl Default for ModelConfig {
+    /// A beam of kaon decays in the RICH's range of momentum: rings of 13 to 20 hits mostly.
+    fn default() -> Self {
+        Self {
+            rings: Rings::Poisson(1.5),
+            momentum: [15.0, 35.0],
+            particles: [0.65, 0.27, 0.08],
+            photons: 100.0,
+            quantum_efficiency: 0.2,
+            noise: 0.1,
+            jitter_ns: 0.3,
+            pileup: 0.0,
+            halo: 0.0,
+        }
+    }
+}
+
+/// Why a [`ModelConfig`] is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// The number of rings is negative, not a number, or beyond what fits a detector.
+    #[error("the mean number of rings must be from 0 to 16")]
+    Rings,
+    /// The momenta are in the wrong order, or a particle gives no light at the lowest of them.
+    #[error("momenta must ascend, and be above 13 GeV/c where there are pions (10 for muons)")]
+    Momentum,
+    /// The shares are negative or all zero.
+    #[error("the shares of the particles must not be negative, nor all zero")]
+    Particles,
+    /// The amount of light, noise or jitter is out of range.
+    #[error(
+        "photons must be from 1 to 1000, quantum_efficiency above 0 and up to 1, noise from 0 to \
+         10, jitter_ns from 0 to 5"
+    )]
+    Light,
+    /// The number of other particles in an event's slot is out of range.
+    #[error("pileup and halo must be from 0 to 8")]
+    Overlap,
+}
+
+impl ModelConfig {
+    /// Checks every value against its range.
+    pub(super) fn validate(&self) -> Result<(), ModelError> {
+        if !(0.0..=16.0).contains(&self.rings.mean()) {
+            return Err(ModelError::Rings);
+        }
+        let total: f64 = self.particles.iter().sum();
+        let none_negative = self.particles.iter().all(|&share| share >= 0.0);
+        if !(none_negative && total > 0.0 && total.is_finite()) {
+            return Err(ModelError::Particles);
+        }
+        let efficiency = self.quantum_efficiency;
+        if !((1.0..=1000.0).contains(&self.photons)
+            && efficiency > 0.0
+            && efficiency <= 1.0
+            && (0.0..=10.0).contains(&self.noise)
+            && (0.0..=5.0).contains(&self.jitter_ns))
+        {
+            return Err(ModelError::Light);
+        }
+        if ![self.pileup, self.halo]
+            .iter()
+            .all(|mean| (0.0..=8.0).contains(mean))
+        {
+            return Err(ModelError::Overlap);
+        }
+        let [low, high] = self.momentum;
+        if !(low <= high && high.is_finite()) {
+            return Err(ModelError::Momentum);
+        }
+        for (mass, share) in MASSES.into_iter().zip(self.particles) {
+            if share > 0.0 && ring_radius_mm(low, mass).is_none() {
+                return Err(ModelError::Momentum);
+            }
+        }
+        Ok(())
+    }
+}
