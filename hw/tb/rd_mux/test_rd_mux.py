@@ -55,7 +55,8 @@ class TB:
         if valid & ready:
             assert int(dut.s_data_tready.value)
             client = (valid & ready).bit_length() - 1
-            word = tuple(int(getattr(dut, f"m_data_{name}").value) for name in ("tag", "tdata", "tkeep", "tlast", "tuser"))
+            word = tuple(int(getattr(dut, f"m_data_{name}").value)
+                         for name in ("tag", "tdata", "tkeep", "tlast", "tuser"))
             assert self.expected[client].pop(0) == word, "somebody else's answer"
             _, words = self.open[0]
             assert words.pop(0) == word[1:]

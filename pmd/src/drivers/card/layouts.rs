@@ -108,7 +108,10 @@ const _: () = {
 };
 
 /// A piece of a packet to send. Of a packet's descriptors the first says all but address,
-/// length, `LAST` and `EVENT`.
+/// length, `LAST` and `EVENT`. They contradict each other where one does not begin a packet and
+/// none is open, or begins one within another; where the lengths do not add up to `total`, one
+/// of them is 0, or `total` is out of bounds; with both checksum flags, or one of them beside
+/// `RAW`.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct TxDescriptor {

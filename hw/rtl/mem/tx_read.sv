@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Reads the pieces of a port's packets, which may lie anywhere and begin at any byte, and joins them
+// to one stream without gaps. Requests run ahead of the answers, over packets too, but no packet is
+// begun before tx_fifo has room for all of it, so answers are taken as they come. A packet whose
+// descriptors contradict themselves, or that cannot be read, is taken back in tx_fifo.
+// From a descriptor to its request: 2 cycles.
+
+module tx_read #(
+    parameter WORDS = 512,  // words of tx_fifo, at least a longest packet
+    parameter AHEAD = 32    // descriptors that wait for their answers, a power of two
+) (
+    input  logic         clk,
+    input  logic         rst,
+
+    // Descriptors, in order; nothing follows: a packet that is open ends.
+    input  logic         s_piece_valid,
+    output logic         s_piece_ready,
+    input  logic [255:0] s_piece,
+    input  logic         s_piece_flush,
+
+    // A descriptor is done, its memory the host's; its packet has ended, which it also does alone where
+    // the next one begins too early: 0 passed on, 1 it contradicts itself, 2 it could not be read.
+    output logic         m_done_valid,
+    output logic         m_done_end,
+    output logic [1:0]   m_done_status,
+    output logic [15:0]  m_done_length,
+
+    // Requests, and their answers.
+    output logic         m_desc_valid,
+    input  logic         m_desc_ready,
+    output logic [63:0]  m_desc_address,
+    output logic [15:0]  m_desc_length,
+    input  logic         s_data_tvalid,
+    output logic         s_data_tready,
+    input  logic [255:0] s_data_tdata,
+    input  logic [31:0]  s_data_tkeep,
+    input  logic         s_data_tlast,
+    input  logic         s_data_tuser,
+
+    // Packets, taken when they come; with the last word TX_META. Words that are free for them.
+    output logic         m_axis_tx_tvalid,
+    output logic [255:0] m_axis_tx_tdata,
+    output logic [31:0]  m_axis_tx_tkeep,
+    output logic         m_axis_tx_tlast,
+    output logic         m_axis_tx_tuser,
+    output logic [layouts_pkg::TX_META_W-1:0] m_axis_meta_tdata,
+    input  logic [$clog2(WORDS):0] s_free,
+
+    // Nothing is under way, and no packet is open.
+    output logic         idle
+);
+    localparam FW = $clog2(WORDS) + 1;
+    localparam META_W = layouts_pkg::TX_META_W;
+    localparam LENGTH_AT = layouts_pkg::TX_META_LENGTH_AT;
+    localparam [15:0] MOST_PAYLOAD = 16'd9000, LEAST_RAW = 16'd14, MOST_RAW = 16'd9596;
+    localparam [1:0] NO_SUM = 2'd0, GIVEN = 2'd1, OF_PAYLOAD = 2'd2;
+    localparam [1:0] SENT = 2'd0, BAD = 2'd1, FAILED = 2'd2;
+
+    generate
+        if (WORDS < 300) WORDS_must_hold_a_packet_of_9596_bytes parameter_error ();
+    endgenerate
+
+    // ---- The descriptor in turn ---------------------------------------------------------------------
+
+    wire         piece_valid, piece_taken;
+    wire [255:0] piece;
+
+    skid #(.WIDTH(256)) slice (
+        .clk,
+        .rst,
+        .s_valid(s_piece_valid),
+        .s_ready(s_piece_ready),
+        .s_data(s_piece),
+        .m_valid(piece_valid),
+        .m_ready(piece_taken),
+        .m_data(piece)
+    );
+
+    wire [63:0] address  = piece[layouts_pkg::TX_DESCRIPTOR_ADDRESS_AT +: 64];
+    wire [31:0] length   = piece[layouts_pkg::TX_DESCRIPTOR_LENGTH_AT +: 32];
+    wire [15:0] flags    = piece[layouts_pkg::TX_DESCRIPTOR_FLAGS_AT +: 16];
+    wire [15:0] total    = piece[layouts_pkg::TX_DESCRIPTOR_TOTAL_AT +: 16];
+    wire [15:0] checksum = piece[layouts_pkg::TX_DESCRIPTOR_CHECKSUM_AT +: 16];
+    wire        first    = |(flags & layouts_pkg::TX_DESCRIPTOR_FIRST);
+    wire        last     = |(flags & layouts_pkg::TX_DESCRIPTOR_LAST);
+    wire        raw      = |(flags & layouts_pkg::TX_DESCRIPTOR_RAW);
+    wire        given    = |(flags & layouts_pkg::TX_DESCRIPTOR_CHECKSUM_GIVEN);
+    wire        card     = |(flags & layouts_pkg::TX_DESCRIPTOR_CHECKSUM_CARD);
+
+    // What the packet's first descriptor says of it; the checksum's first byte is the higher one.
+    wire [META_W-1:0] says = {raw, given ? GIVEN : card ? OF_PAYLOAD : NO_SUM, checksum[7:0], checksum[15:8], total,
+                              piece[layouts_pkg::TX_DESCRIPTOR_SOURCE_PORT_AT +: 16],
+                              piece[layouts_pkg::TX_DESCRIPTOR_DESTINATION_PORT_AT +: 16],
+                              piece[layouts_pkg::TX_DESCRIPTOR_DESTINATION_IP_AT +: 32]};
+
+    // The packet that is open: it contradicts itself; its bytes so far; words promised to it.
+    logic              open, wrong;
+    logic [15:0]       sum;
+    logic [FW-1:0]     holds;
+    logic [META_W-1:0] kept;
+
+    wire [META_W-1:0] meta      = first ? says : kept;
+    wire [15:0]       whole     = meta[LENGTH_AT +: 16];
+    wire [32:0]       sum_next  = {17'd0, first ? 16'd0 : sum} + {1'b0, length};
+    wire              bad_first = given && card || raw && (given || card)
+                                  || (raw ? total < LEAST_RAW || total > MOST_RAW : total > MOST_PAYLOAD);
+    wire              bad_piece = (first ? bad_first : !open || wrong) || length == 0 && whole != 0;
+    wire              bad       = bad_piece || (last ? sum_next != {17'd0, whole} : sum_next > {17'd0, whole});
+    wire              reads     = !bad && length != 0;
+
+    // A packet is begun when there is room for all of it: words that are free, and not promised.
+    logic [FW-1:0] promised;
+    wire  [FW-1:0] needs  = {{(FW - 9) {1'b0}}, whole[13:5]} + {{(FW - 1) {1'b0}}, whole == 0 || whole[4:0] != 0};
+    wire           begins = first && !bad;
+    wire           room   = !begins || s_free >= promised + needs;
+    wire  [FW-1:0] has    = !first ? holds : begins ? needs : '0;
+
+    // An open packet is ended by one that begins, or by the end of all.
+    wire cuts   = open && (piece_valid ? first : s_piece_flush);
+    wire queue_free, request_free;
+    wire pushes = queue_free && (cuts || piece_valid && room && request_free);
+    assign piece_taken = pushes && !cuts;
+
+    // What was promised to a packet is no more when its last word is in tx_fifo.
+    logic [FW-1:0] frees;
+
+    always_ff @(posedge clk) begin
+        promised <= promised + (piece_taken && begins ? needs : '0) - frees;
+        if (pushes) begin
+            open  <= !cuts && !last;
+            wrong <= bad;
+            sum   <= sum_next[15:0];
+            kept  <= meta;
+            holds <= has;
+            if (cuts || last) begin
+                kept  <= '0;
+                holds <= '0;
+            end
+        end
+        if (rst) begin
+            promised <= '0;
+            open     <= 1'b0;
+            kept     <= '0;
+            holds    <= '0;
+        end
+    end
+
+    skid #(.WIDTH(80)) requests (
+        .clk,
+        .rst,
+        .s_valid(piece_taken && reads),
+        .s_ready(request_free),
+        .s_data({address, length[15:0]}),
+        .m_valid(m_desc_valid),
+        .m_ready(m_desc_ready),
+        .m_data({m_desc_address, m_desc_length})
+    );
+
+    // ---- Descriptors that wait for their answers ----------------------------------------------------
+
+    // Whether there is an answer; one descriptor less; the packet ends, and contradicts itself.
+    wire              e_valid, e_reads, e_desc, e_end, e_bad, e_done;
+    wire [FW-1:0]     e_holds;
+    wire [META_W-1:0] e_meta;
+    wire [$clog2(AHEAD):0] level;
+
+    fifo_sync #(.WIDTH(META_W + FW + 4), .DEPTH(AHEAD)) queue (
+        .clk,
+        .rst,
+        .s_valid(pushes),
+        .s_ready(queue_free),
+        .s_data(cuts ? {kept, holds, 4'b0011} : {meta, has, reads, 1'b1, last, bad}),
+        .m_valid(e_valid),
+        .m_ready(e_done),
+        .m_data({e_meta, e_holds, e_reads, e_desc, e_end, e_bad}),
+        .level
+    );
+
+    // ---- Answers to packets -------------------------------------------------------------------------
+
+    // Bytes that wait for more: of a word, `have` of them. The packet in turn could not be read. Its
+    // last word did not hold all that was left: there is one more.
+    logic [255:0] rest;
+    logic [4:0]   have;
+    logic         failed, more;
+
+    integer k;
+    logic [5:0] count;
+    always_comb begin
+        count = '0;
+        for (k = 0; k < 32; k = k + 1) if (s_data_tkeep[k]) count = count + 6'd1;
+    end
+
+    wire       word   = s_data_tvalid && s_data_tready;
+    wire       fails  = failed || word && s_data_tuser;
+    wire [5:0] filled = {1'b0, have} + (word ? count : 6'd0);
+    wire       full   = filled[5];
+    wire       ended  = e_done && e_end;
+    wire       good   = !fails && !e_bad;
+    wire       over   = ended && good && full && filled[4:0] != 0;
+
+    assign s_data_tready = e_valid && e_reads && !more;
+    assign e_done        = e_valid && !more && (!e_reads || word && s_data_tlast);
+    assign frees         = m_axis_tx_tvalid && m_axis_tx_tlast ? out_holds : '0;
+
+    // The word turned so that its first byte is behind those that wait; what goes over is in front.
+    wire [511:0] twice  = {s_data_tdata, s_data_tdata} << {have, 3'd0};
+    wire [255:0] turned = twice[511:256];
+    wire [255:0] below  = ~({256{1'b1}} << {have, 3'd0});
+    wire [255:0] joined = turned & ~below | rest & below;
+
+    logic [FW-1:0] out_holds;
+
+    always_ff @(posedge clk) begin
+        m_axis_tx_tvalid <= ended || more || word && full && !fails;
+        m_done_valid     <= e_done && e_desc;
+        m_done_end       <= ended;
+        more             <= over;
+        if (word || ended) failed <= fails && !ended;
+        if (word) have <= filled[4:0];
+        if (ended && !over || more) have <= '0;
+        if (rst) begin
+            m_axis_tx_tvalid <= 1'b0;
+            m_done_valid     <= 1'b0;
+            m_done_end       <= 1'b0;
+            more             <= 1'b0;
+            failed           <= 1'b0;
+            have             <= '0;
+        end
+    end
+
+    always_ff @(posedge clk) begin
+        m_done_status   <= e_bad ? BAD : fails ? FAILED : SENT;
+        m_done_length   <= e_meta[LENGTH_AT +: 16];
+        m_axis_tx_tlast <= ended && !over || more;
+        m_axis_tx_tuser <= !more && !good;
+        m_axis_tx_tdata <= more ? rest : joined;
+        m_axis_tx_tkeep <= more ? ~({32{1'b1}} << have) : full ? {32{1'b1}} : ~({32{1'b1}} << filled[4:0]);
+        if (ended) begin
+            m_axis_meta_tdata <= e_meta;
+            out_holds         <= e_holds;
+        end
+        if (word) rest <= full ? turned : joined;
+    end
+
+    assign idle = !piece_valid && !open && level == 0 && !more && !m_axis_tx_tvalid && !m_done_valid && !m_done_end;
+
+    wire unused = &{1'b0, flags, piece, twice[255:0]};
+endmodule

@@ -1,0 +1,88 @@
+"""Descriptors of packets to send, as the driver writes them, and what must become of any list of them."""
+
+import struct
+from dataclasses import dataclass
+
+from frames import PEER_IP, integer
+from sending import GIVEN, NONE, SUM, meta
+
+FIRST, LAST, EVENT, RAW, CHECKSUM_GIVEN, CHECKSUM_CARD = 1, 2, 4, 8, 16, 32
+SENT, BAD, FAILED, STOPPED = range(4)
+
+
+@dataclass
+class Descriptor:
+    """TxDescriptor (hw/docs/layouts.md)."""
+    address: int = 0
+    length: int = 0
+    flags: int = 0
+    total: int = 0
+    ip: int = integer(PEER_IP)
+    dport: int = 5000
+    sport: int = 4000
+    checksum: int = 0
+    cookie: int = 0
+
+    def bytes(self):
+        return (struct.pack("<QIHHIHH", self.address, self.length, self.flags, self.total, self.ip, self.dport,
+                            self.sport) + self.checksum.to_bytes(2, "big") + bytes(2) + struct.pack("<I", self.cookie))
+
+
+def packet(pieces, flags=0, total=None, **fields):
+    """Descriptors of a packet of these pieces: (address, length); `flags` and `fields` of the first one."""
+    total = sum(length for _, length in pieces) if total is None else total
+    made = [Descriptor(address, length, total=total, **fields) for address, length in pieces]
+    made[0].flags = FIRST | flags & ~EVENT
+    made[-1].flags |= LAST | flags & EVENT
+    return made
+
+
+@dataclass
+class Done:
+    """What tx_read tells: `desc`: a descriptor is done; `end`: a packet has ended."""
+    desc: bool
+    end: bool
+    status: int = 0
+    length: int = 0
+
+
+def walk(descriptors, fails, memory, flushed=True):
+    """(dones, packets, requests): `fails(n)`: request n does; packets are (data, TX_META)."""
+    dones, packets, requests, at = [], [], [], None
+
+    def end(desc, bad):
+        nonlocal at
+        status = BAD if bad else FAILED if at["failed"] else SENT
+        dones.append(Done(desc, True, status, at["total"]))
+        if status == SENT:
+            packets.append((at["data"], at["meta"]))
+        at = None
+
+    for descriptor in descriptors:
+        flag = descriptor.flags
+        if flag & FIRST:
+            if at:
+                end(False, True)
+            raw, sums = bool(flag & RAW), flag & (CHECKSUM_GIVEN | CHECKSUM_CARD)
+            total = descriptor.total
+            wrong = (sums == CHECKSUM_GIVEN | CHECKSUM_CARD or raw and sums
+                     or (not 14 <= total <= 9596 if raw else total > 9000))
+            mode = {0: NONE, CHECKSUM_GIVEN: GIVEN, CHECKSUM_CARD: SUM}.get(sums, NONE)
+            word = descriptor.ip | meta(total, "0.0.0.0", descriptor.dport, descriptor.sport, descriptor.checksum,
+                                        mode, raw)
+            at = dict(total=total, data=b"", bytes=0, wrong=wrong, failed=False, meta=word)
+        at = at or dict(total=0, data=b"", bytes=0, wrong=True, failed=False, meta=0)
+        at["bytes"] += descriptor.length
+        at["wrong"] = at["wrong"] or at["bytes"] > at["total"] or descriptor.length == 0 and at["total"] != 0
+        bad = at["wrong"] or flag & LAST and at["bytes"] != at["total"]
+        if not bad and descriptor.length:
+            at["failed"] = fails(len(requests)) or at["failed"]
+            requests.append((descriptor.address, descriptor.length))
+            at["data"] += memory(descriptor.address, descriptor.length)
+        if flag & LAST:
+            end(True, bad)
+        else:
+            dones.append(Done(True, False))
+    if at and flushed:
+        end(False, True)
+    return dones, packets, requests
