@@ -122,7 +122,7 @@ class Reads:
     """hif_rd_req, answered on hif_rx_cpl: late, split, reordered across tags; or by `fault`."""
 
     def __init__(self, dut, max_read):
-        self.dut, self.max_read, self.tags = dut, max_read, int(dut.TAGS.value)
+        self.dut, self.max_read = dut, max_read
         self.source = Source(dut, "hif_rx_cpl")
         # Completions that are still to come of each tag: (header, data).
         self.coming, self.ready_at, self.cycle = {}, {}, 0

@@ -22,7 +22,7 @@ class TB:
         for name in ("valid", "address", "length", "tag", "func"):
             getattr(dut, f"s_desc_{name}").value = 0
         dut.m_data_tready.value = 0
-        self.host = Reads(dut, max_read)
+        self.host, self.tags = Reads(dut, max_read), int(dut.TAGS.value)
         self.waiting, self.expected, self.got, self.ended = [], [], b"", []
         self.count, self.stall, self.taken_at, self.asked_at = dict.fromkeys(COUNTED, 0), 0.0, None, None
         self.cycles.watchers += [self.host.look, self.look]
@@ -113,11 +113,11 @@ async def tags_do_not_leak_on_unsupported_request_abort_or_poison(dut):
     tb = await started(dut, max_read=128)
     for kind, error, name in ((UNSUPPORTED, 1, "rd_unsupported"), (ABORT, 2, "rd_abort"), ("poisoned", 3, "rd_poisoned")):
         tb.host.fault, tb.ended = kind, []
-        for _ in range(2 * tb.host.tags):
+        for _ in range(2 * tb.tags):
             tb.add(0x2000, 64)
         await tb.finish()
-        assert tb.ended == [error] * (2 * tb.host.tags)
-        assert tb.count[name] == 2 * tb.host.tags
+        assert tb.ended == [error] * (2 * tb.tags)
+        assert tb.count[name] == 2 * tb.tags
     tb.host.fault, tb.ended = None, []
     tb.add(0x2040, 3000)
     await tb.finish()
@@ -137,11 +137,11 @@ async def a_lost_completion_ends_with_a_timeout(dut):
     await tb.finish(800)
     assert tb.ended == [4, 0] and tb.count["rd_timeout"] == 1
     late, = tb.host.lost
-    for number in range(2 * tb.host.tags):
+    for number in range(2 * tb.tags):
         tb.add(0x6000 + 32 * number, 32)
     tb.host.answer(late)
     await tb.finish()
-    assert tb.ended == [4] + [0] * (1 + 2 * tb.host.tags)
+    assert tb.ended == [4] + [0] * (1 + 2 * tb.tags)
     assert tb.count["rd_unexpected"] >= 1 and tb.count["rd_timeout"] == 1
 
 

@@ -1,0 +1,211 @@
+"""pollux_card: all of it is wired to each other. What it does, the benches of its parts and hw/cosim look at."""
+
+import random
+import struct
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import FallingEdge
+
+from core import Cycles
+from frames import IP_ADDRESS, MAC, PEER, integer, some, udp
+from host_bus import Reads, Sink, Source, Writes, field, header
+from xgmii import Wire, with_fcs
+
+PARAMETERS = [{"PORTS": 2, "TLB_ENTRIES": 4, "EVENT_QUEUES": 2, "RD_TAGS": 8, "RX_FIFO_WORDS": 256,
+               "RX_FIFO_FRAMES": 32, "TX_FIFO_WORDS": 64, "ARP_ENTRIES": 16}]
+
+NET_PS = 6400
+IDLE_WORD = 0x0707070707070707
+
+# Registers, of hw/docs/registers.md.
+CARD, HOST, TIMING, EVENT, TLB, TX, CLOP = 0x0, 0x1000, 0x2000, 0x3000, 0x4000, 0x6000, 0x8000
+MAGIC, CTRL, STATUS = 0x8, 0x34, 0x38
+QUEUE_BASE, QUEUE_CTRL, QUEUE_RELEASED = EVENT + 0x100, EVENT + 0x108, EVENT + 0x10C
+
+
+def port(number, register):
+    return 0x10000 + 0x4000 * number + register
+
+
+RX_FRAMES, TX_FRAMES, RX_FCS = 0x400, 0x488, 0x410
+
+# Where things are in the host's memory: of the lists on the bus, and as the lists know it.
+EVENTS, BUFFERS, VIRTUAL = 0x1_0000_0000, 0x2_0000_0000, 0x7F00_0000_0000
+
+
+class TB:
+    """A host that writes and reads registers and has memory, and what the ports hear."""
+
+    def __init__(self, dut):
+        self.dut, self.cycles, self.answers, self.tag = dut, Cycles(dut, dut.clk_core), {}, 0
+        self.requests, self.completions = Source(dut, "hif_rx_req"), Sink(dut, "hif_tx_cpl", self.answered)
+        self.writes, self.reads = Writes(dut, 256), Reads(dut, 512)
+        self.sides = (self.requests, self.completions, self.writes, self.reads)
+        self.cycles.watchers += [side.look for side in self.sides]
+        self.ports = int(dut.PORTS.value)
+        self.heard, self.seen = [[] for _ in range(self.ports)], 0
+
+    async def start(self):
+        dut = self.dut
+        for name in ("clock", "start", "end", "trigger"):
+            getattr(dut, f"ttc_{name}").value = 0
+        dut.cfg_max_payload.value, dut.cfg_max_read.value = 1, 2
+        dut.cfg_bus_master.value, dut.cfg_msix_enable.value, dut.cfg_msix_mask.value = 1, 1, 0
+        dut.rst_net.value = 1
+        cocotb.start_soon(Clock(dut.clk_net, NET_PS, "ps").start())
+        cocotb.start_soon(self.wires())
+        await self.cycles.start([dut.rst_core])
+        dut.rst_net.value = 0
+        await self.step(20)
+        assert await self.read(CARD + MAGIC) == 0x58554C50
+        return self
+
+    async def wires(self):
+        """A word of each port in each cycle; idle where there is nothing."""
+        dut = self.dut
+        while True:
+            words = [heard.pop(0) if heard else (IDLE_WORD, 0xFF) for heard in self.heard]
+            dut.xgmii_rxd.value = sum(data << 64 * port for port, (data, _) in enumerate(words))
+            dut.xgmii_rxc.value = sum(control << 8 * port for port, (_, control) in enumerate(words))
+            await FallingEdge(dut.clk_net)
+
+    def frames(self, number, frames, spoilt=False):
+        wire = Wire()
+        for frame in frames:
+            whole = with_fcs(frame)
+            wire.frame(whole[:-1] + bytes([whole[-1] ^ 1]) if spoilt else whole)
+        self.heard[number] += wire.words()
+
+    async def step(self, count=1):
+        for _ in range(count):
+            for side in self.sides:
+                side.drive()
+            await self.cycles.cycle()
+
+    async def until(self, condition, patience=6000):
+        for _ in range(patience):
+            if condition():
+                return
+            await self.step()
+        raise AssertionError("it does not happen")
+
+    def answered(self, head, data):
+        self.answers[field(head, "tag")] = (field(head, "status"), data[:4 * field(head, "length")])
+
+    async def write(self, offset, value, bar=0, size=4):
+        self.requests.send(header(offset=offset, length=size // 4, first_be=15, last_be=15 * (size > 4), bar=bar,
+                                  write=1), value.to_bytes(size, "little"))
+        await self.until(lambda: not self.requests.queue)
+
+    async def read(self, offset, bar=0, size=4):
+        self.tag = (self.tag + 1) % 1024
+        self.requests.send(header(offset=offset, length=size // 4, first_be=15, last_be=15 * (size > 4), bar=bar,
+                                  tag=self.tag))
+        await self.until(lambda: self.tag in self.answers)
+        status, data = self.answers.pop(self.tag)
+        assert status == 0
+        return int.from_bytes(data, "little")
+
+    async def settle(self):
+        """An access takes its time; a read comes back behind all writes."""
+        return await self.read(CARD + STATUS)
+
+    async def set_up(self):
+        """A page, an event queue, and on each port a list for UDP port 5000."""
+        await self.write(TLB + 0x1000, VIRTUAL, size=8)
+        await self.write(TLB + 0x1008, BUFFERS, size=8)
+        await self.write(TLB + 0x1010, 1 | 21 << 8)
+        await self.write(QUEUE_BASE, EVENTS, size=8)
+        await self.write(QUEUE_CTRL, 1 | 6 << 8)
+        for number in range(self.ports):
+            at = CLOP + 0x2000 + 32 * number * 0x40
+            await self.write(at, VIRTUAL + 0x10000 * number, size=8)
+            for register, value in ((0x8, 4096), (0xC, 4), (0x10, 0), (0x14, 60), (0x18, 1)):
+                await self.write(at + register, value)
+            await self.write(port(number, 0x18), integer(MAC), size=8)
+            await self.write(port(number, 0x20), integer(IP_ADDRESS))
+            await self.write(port(number, 0x200), 5000 | 1 << 31)
+            await self.write(port(number, 0x8), 3)
+        await self.settle()
+
+    def memory(self, address, size):
+        return bytes(self.writes.memory[address + place] for place in range(size))
+
+    def event(self):
+        """The next record, once it is there."""
+        at = EVENTS + 64 * (self.seen % 64)
+        if at not in self.writes.memory or self.writes.memory[at + 63] >> 7 == self.seen // 64 % 2:
+            return None
+        self.seen += 1
+        return self.memory(at, 64)
+
+    async def next_event(self):
+        found = []
+        await self.until(lambda: found.append(self.event()) or found[-1])
+        return found[-1]
+
+    def payloads(self, record):
+        """Of an announced buffer: (source port, sequence, payload) of each."""
+        index, length = struct.unpack_from("<II", record, 8)
+        start = BUFFERS + 0x10000 * (record[60] >> 5) + 4096 * index
+        at, found = 0, []
+        while at < length:
+            size, source, _, sequence, _ = struct.unpack("<IHHII", self.memory(start + at, 16))
+            found.append((source, sequence, self.memory(start + at + 16, size)))
+            at += 16 + (size + 15) // 16 * 16
+        return found
+
+
+@cocotb.test()
+async def the_card_says_what_it_is_and_blocks_are_linked(dut):
+    tb = await TB(dut).start()
+    at, kinds = 0, []
+    while at or not kinds:
+        kinds.append(await tb.read(at) & 0xFFFF)
+        at = await tb.read(at + 4)
+    assert kinds == [1, 2, 3, 4, 5, 6, 7] + [8] * tb.ports
+    assert await tb.read(CARD + 0x24) == tb.ports | 16 << 8 | 2 << 16 | tb.ports << 24
+    assert await tb.read(port(1, 0)) >> 24 == 1
+
+
+@cocotb.test()
+async def frames_of_both_ports_are_in_memory_when_their_event_is(dut):
+    tb = await TB(dut).start()
+    await tb.set_up()
+    sent = [[some(random.randrange(1, 300)) for _ in range(3)] for _ in range(tb.ports)]
+    for number, payloads in enumerate(sent):
+        tb.frames(number, [udp(payload, sport=number) for payload in payloads])
+        tb.frames(number, [udp(some(20))], spoilt=True)
+    got = [[] for _ in range(tb.ports)]
+    while any(len(one) < 3 for one in got):
+        record = await tb.next_event()
+        assert record[62] == 1
+        for source, _, payload in tb.payloads(record):
+            got[source].append(payload)
+    assert got == sent
+    for number in range(tb.ports):
+        assert await tb.read(port(number, RX_FRAMES), size=8) == 4
+        assert await tb.read(port(number, RX_FCS), size=8) == 1
+        assert await tb.read(CLOP + 0x4000 + 32 * number * 0x40, size=8) == 3
+        assert await tb.read(port(number, 0xC)) & 0x3F == 0x19, "link up, all idle"
+
+
+@cocotb.test()
+async def a_reset_by_register_forgets_all_but_the_host_bus(dut):
+    tb = await TB(dut).start()
+    await tb.set_up()
+    await tb.write(CARD + 0x30, 0x1234)
+    tb.frames(0, [udp(some(1400)) for _ in range(3)])
+    await tb.step(600)
+    await tb.write(CARD + CTRL, 1)
+    while await tb.read(CARD + STATUS):
+        assert await tb.read(port(0, 0x20)) == 0, "nobody there"
+    assert await tb.read(CARD + 0x30) == 0x1234
+    assert await tb.read(port(0, 0x20)) == 0 and await tb.read(port(0, RX_FRAMES)) == 0
+    assert await tb.read(CLOP + 0x2018) == 0
+    tb.heard[0].clear()
+    tb.writes.memory.clear()
+    await tb.set_up()
+    tb.frames(1, [udp(b"again")])
+    assert tb.payloads(await tb.next_event()) == [(4000, 0, b"again")]
