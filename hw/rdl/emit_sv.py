@@ -6,9 +6,9 @@ HEADER = """\
 //
 // {title}: registers.
 //
-// cfg_* are settings, sts_* is what is read, set_* sets a flag, pulse_* and wr_* are one cycle when
-// something was written; several of a kind lie side by side. Tables are somebody else's: win_* asks
-// until ready, in the same cycle or later.
+// cfg_* are settings, sts_* is what is read, set_* sets a flag, flag_* is a flag, pulse_* and wr_* are
+// one cycle when something was written; several of a kind lie side by side. Tables are somebody
+// else's: win_* asks until ready, in the same cycle or later.
 """
 
 
@@ -87,6 +87,8 @@ def reg_ports(reg):
         size = f"[{width - 1}:0] " if width > 1 else ""
         direction = "input " if field.kind in ("status", "flag") else "output"
         ports.append(f"    {direction} logic {size}{PREFIX[field.kind]}_{signal(reg, field)},")
+        if field.kind == "flag":
+            ports.append(f"    output logic {size}{held(field)}_{signal(reg, field)},")
     if reg.notify:
         size = f"[{reg.count - 1}:0] " if reg.count > 1 else ""
         ports.append(f"    output logic {size}wr_{reg.name.lower()},")
@@ -182,7 +184,7 @@ def storage(reg, bits):
     kept = [f for f in reg.fields if f.kind in ("config", "store", "flag", "pulse")]
     lines = []
     for field in kept:
-        if field.kind in ("flag", "store"):
+        if field.kind == "store":
             lines.append(f"    logic [{field.width - 1}:0] {held(field)}_{signal(reg, field)};")
     if not kept:
         return lines

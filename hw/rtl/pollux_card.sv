@@ -77,9 +77,9 @@ module pollux_card #(
         if (PORTS != 1 && PORTS != 2 && PORTS != 4) PORTS_must_be_1_2_or_4 parameter_error ();
     endgenerate
 
-    // Resets of all but the host bus logic; the stamp in both clocks.
-    logic        net_rst, others_rst;
-    logic [63:0] now_stamp, core_stamp;
+    // Resets of all but the host bus logic; the stamp in both clocks, the time stamp.
+    logic        net_rst, others_rst, now_wire_valid;
+    logic [63:0] now_stamp, core_stamp, now_wire;
 
     // ---- Host bus -------------------------------------------------------------------------------
 
@@ -140,7 +140,10 @@ module pollux_card #(
     logic [PORTS*8-1:0]  tlb_func;
     logic [PORTS*4-1:0]  commit_outcome;
     logic [PORTS*32-1:0] commit_mac, commit_parsed, commit_placed;
-    logic [EVENT_QUEUES-1:0] irq;
+    logic                edge_valid, edge_ready;
+    logic [2:0]          edge_queue;
+    logic [511:0]        edge_record;
+    logic [EVENT_QUEUES-1:0] room, irq;
 
     memory #(.PORTS(PORTS), .TLB_ENTRIES(TLB_ENTRIES), .EVENT_QUEUES(EVENT_QUEUES)) memory (
         .clk(clk_core), .rst(others_rst), .now_stamp(core_stamp),
@@ -160,7 +163,8 @@ module pollux_card #(
         .s_commit_ready(commit_ready), .s_commit_list(commit_list), .s_commit_outcome(commit_outcome),
         .s_commit_length(commit_length), .s_commit_wire(commit_wire), .s_commit_wire_valid(commit_wire_valid),
         .s_commit_stamp_mac(commit_mac), .s_commit_stamp_parsed(commit_parsed), .s_commit_stamp_placed(commit_placed),
-        .m_desc_valid(desc_valid[EVENTS]), .m_desc_ready(desc_ready[EVENTS]),
+        .s_event_valid(edge_valid), .s_event_ready(edge_ready), .s_event_queue(edge_queue),
+        .s_event_record(edge_record), .room, .m_desc_valid(desc_valid[EVENTS]), .m_desc_ready(desc_ready[EVENTS]),
         .m_desc_address(desc_address[EVENTS*64 +: 64]), .m_desc_length(desc_length[EVENTS*13 +: 13]),
         .m_desc_func(desc_func[EVENTS*8 +: 8]), .m_data_tvalid(data_valid[EVENTS]),
         .m_data_tready(data_ready[EVENTS]), .m_data_tdata(data[EVENTS*256 +: 256]), .m_data_tlast(data_last[EVENTS]),
@@ -169,19 +173,16 @@ module pollux_card #(
 
     // ---- Time -----------------------------------------------------------------------------------
 
-    // No timing input yet.
-    assign awready[TIMING]        = 1'b1;
-    assign wready[TIMING]         = 1'b1;
-    assign bvalid[TIMING]         = 1'b1;
-    assign arready[TIMING]        = 1'b1;
-    assign rvalid[TIMING]         = 1'b1;
-    assign rdata[TIMING*32 +: 32] = 32'd0;
-    wire [63:0] now_wire       = 64'd0;
-    wire        now_wire_valid = 1'b0;
-
-    always_ff @(posedge clk_net) now_stamp <= net_rst ? 64'd0 : now_stamp + 64'd1;
-
-    stamp_cdc stamp_cdc (.s_clk(clk_net), .s_stamp(now_stamp), .m_clk(clk_core), .m_rst(others_rst), .m_stamp(core_stamp));
+    timing_block #(.EVENT_QUEUES(EVENT_QUEUES)) timing (
+        .clk_net, .rst_net(net_rst), .clk_core, .rst_core(others_rst), .ttc_clock, .ttc_start, .ttc_end, .ttc_trigger,
+        .now_stamp, .now_wire, .now_wire_valid, .core_stamp,
+        .s_axil_addr(addr[8:0]), .s_axil_awvalid(awvalid[TIMING]), .s_axil_awready(awready[TIMING]),
+        .s_axil_wdata(wdata), .s_axil_wstrb(wstrb), .s_axil_wvalid(wvalid[TIMING]), .s_axil_wready(wready[TIMING]),
+        .s_axil_bvalid(bvalid[TIMING]), .s_axil_bready(bready[TIMING]), .s_axil_arvalid(arvalid[TIMING]),
+        .s_axil_arready(arready[TIMING]), .s_axil_rdata(rdata[TIMING*32 +: 32]), .s_axil_rvalid(rvalid[TIMING]),
+        .s_axil_rready(rready[TIMING]), .room, .m_event_valid(edge_valid), .m_event_ready(edge_ready),
+        .m_event_queue(edge_queue), .m_event_record(edge_record)
+    );
 
     // ---- Ports ----------------------------------------------------------------------------------
 
@@ -234,5 +235,5 @@ module pollux_card #(
     endgenerate
 
     // What is not there yet.
-    wire unused = &{1'b0, ttc_clock, ttc_start, ttc_end, ttc_trigger, irq, addr[16:15], TX_FIFO_WORDS[0]};
+    wire unused = &{1'b0, irq, addr[16:15], TX_FIFO_WORDS[0]};
 endmodule

@@ -62,6 +62,13 @@ module memory #(
     input  logic [PORTS*32-1:0]     s_commit_stamp_parsed,
     input  logic [PORTS*32-1:0]     s_commit_stamp_placed,
 
+    // Events of the timing input; queues that have room.
+    input  logic                    s_event_valid,
+    output logic                    s_event_ready,
+    input  logic [2:0]              s_event_queue,
+    input  logic [511:0]            s_event_record,
+    output logic [EVENT_QUEUES-1:0] room,
+
     // Event records to memory; one that was thrown away.
     output logic                    m_desc_valid,
     input  logic                    m_desc_ready,
@@ -79,12 +86,11 @@ module memory #(
     output logic [EVENT_QUEUES-1:0] m_irq
 );
     localparam EVENT = 0, TLB = 1, TX = 2, CLOP = 3;
-    // Who has events: lists, pages.
-    localparam SOURCES = 2;
-    logic [SOURCES-1:0]      event_valid, event_ready;
-    logic [SOURCES*3-1:0]    event_queue;
-    logic [SOURCES*512-1:0]  event_record;
-    logic [EVENT_QUEUES-1:0] room;
+    // Who has events: lists, pages, timing.
+    localparam SOURCES = 3;
+    logic [SOURCES-1:0]     event_valid, event_ready;
+    logic [SOURCES*3-1:0]   event_queue;
+    logic [SOURCES*512-1:0] event_record;
 
     // ---- Lists ----------------------------------------------------------------------------------
 
@@ -161,7 +167,30 @@ module memory #(
         .win_addr({4'd0, tlb_addr[3:2]}), .win_ready(tlb_counters_ready), .win_rdata(tlb_counters_rdata)
     );
 
+    // ---- Rings ----------------------------------------------------------------------------------
+
+    logic        tx_counters_valid;
+
+    tx_regs tx_registers (
+        .clk, .rst, .s_axil_awaddr(s_axil_addr[10:0]), .s_axil_awvalid(s_axil_awvalid[TX]),
+        .s_axil_awready(s_axil_awready[TX]), .s_axil_wdata, .s_axil_wstrb, .s_axil_wvalid(s_axil_wvalid[TX]),
+        .s_axil_wready(s_axil_wready[TX]), .s_axil_bresp(), .s_axil_bvalid(s_axil_bvalid[TX]),
+        .s_axil_bready(s_axil_bready[TX]), .s_axil_araddr(s_axil_addr[10:0]), .s_axil_arvalid(s_axil_arvalid[TX]),
+        .s_axil_arready(s_axil_arready[TX]), .s_axil_rdata(s_axil_rdata[TX*32 +: 32]), .s_axil_rresp(),
+        .s_axil_rvalid(s_axil_rvalid[TX]), .s_axil_rready(s_axil_rready[TX]),
+        .cfg_ring_base(), .cfg_ring_ctrl_enable(), .cfg_ring_ctrl_log2_size(), .cfg_ring_ctrl_queue(),
+        .cfg_ring_producer(), .wr_ring_producer(), .sts_ring_consumer(128'd0), .sts_ring_status_idle(4'hF),
+        .sts_ring_status_error(4'd0), .sts_ring_status_no_event(4'd0),
+        .win_write(), .win_addr(), .win_wdata(), .win_wstrb(), .win_counters_valid(tx_counters_valid),
+        .win_counters_ready(tx_counters_valid), .win_counters_rdata(32'd0)
+    );
+
     // ---- Events ---------------------------------------------------------------------------------
+
+    assign event_valid[2]            = s_event_valid;
+    assign s_event_ready             = event_ready[2];
+    assign event_queue[6 +: 3]       = s_event_queue;
+    assign event_record[1024 +: 512] = s_event_record;
 
     logic [511:0] queue_base;
     logic [7:0]   queue_enable, queue_arm;
@@ -202,14 +231,6 @@ module memory #(
         .cfg_queue_arm_seen(queue_seen[EVENT_QUEUES*32-1:0]), .wr_queue_arm(queue_arm[EVENT_QUEUES-1:0]),
         .sts_queue_produced(produced), .m_irq
     );
-
-    // No rings yet.
-    assign s_axil_awready[TX]        = 1'b1;
-    assign s_axil_wready[TX]         = 1'b1;
-    assign s_axil_bvalid[TX]         = 1'b1;
-    assign s_axil_arready[TX]        = 1'b1;
-    assign s_axil_rvalid[TX]         = 1'b1;
-    assign s_axil_rdata[TX*32 +: 32] = 32'd0;
 
     wire unused = &{1'b0, tlb_addr[12:4]};
 endmodule

@@ -3,9 +3,9 @@
 //
 // Timing: registers.
 //
-// cfg_* are settings, sts_* is what is read, set_* sets a flag, pulse_* and wr_* are one cycle when
-// something was written; several of a kind lie side by side. Tables are somebody else's: win_* asks
-// until ready, in the same cycle or later.
+// cfg_* are settings, sts_* is what is read, set_* sets a flag, flag_* is a flag, pulse_* and wr_* are
+// one cycle when something was written; several of a kind lie side by side. Tables are somebody
+// else's: win_* asks until ready, in the same cycle or later.
 module timing_regs (
     // Clock and reset.
     input  logic clk,
@@ -36,10 +36,15 @@ module timing_regs (
     output logic cfg_ctrl_event_flag,
     output logic [2:0] cfg_ctrl_queue,
     input  logic set_flags_unexpected_start,
+    output logic flag_flags_unexpected_start,
     input  logic set_flags_unexpected_end,
+    output logic flag_flags_unexpected_end,
     input  logic set_flags_early,
+    output logic flag_flags_early,
     input  logic set_flags_lost,
+    output logic flag_flags_lost,
     input  logic set_flags_event,
+    output logic flag_flags_event,
     output logic [31:0] cfg_period,
     output logic [15:0] cfg_watch_expect,
     output logic [15:0] cfg_watch_tolerance,
@@ -131,11 +136,6 @@ module timing_regs (
         else if (write && word == 7'h2) cfg_ctrl_queue <= (cfg_ctrl_queue & keep[10:8]) | put[10:8];
     end
 
-    logic [0:0] flag_flags_unexpected_start;
-    logic [0:0] flag_flags_unexpected_end;
-    logic [0:0] flag_flags_early;
-    logic [0:0] flag_flags_lost;
-    logic [0:0] flag_flags_event;
     always_ff @(posedge clk) begin
         if (rst) flag_flags_unexpected_start <= 1'h0;
         else flag_flags_unexpected_start <= (flag_flags_unexpected_start & ~({1{write && word == 7'h3}} & put[0])) | set_flags_unexpected_start;

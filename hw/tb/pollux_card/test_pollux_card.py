@@ -192,6 +192,24 @@ async def frames_of_both_ports_are_in_memory_when_their_event_is(dut):
 
 
 @cocotb.test()
+async def a_trigger_is_an_event_and_payloads_have_its_time(dut):
+    tb = await TB(dut).start()
+    await tb.set_up()
+    await tb.write(TIMING + 0x8, 8)
+    await tb.write(TIMING + 0x28, 10**15, size=8)
+    await tb.settle()
+    dut.ttc_trigger.value = 1
+    record = await tb.next_event()
+    assert (record[62], record[63] & 1, record[16]) == (4, 1, 2)
+    latched = await tb.read(TIMING + 0x48, size=8)
+    assert latched == int.from_bytes(record[:8], "little") and 0 <= latched - 10**15 < 10**4
+    tb.frames(0, [udp(b"timed")])
+    announced = await tb.next_event()
+    assert announced[63] & 1 and latched < int.from_bytes(announced[:8], "little") < latched + 10**4
+    assert await tb.read(TIMING + 0x108, size=8) == 1
+
+
+@cocotb.test()
 async def a_reset_by_register_forgets_all_but_the_host_bus(dut):
     tb = await TB(dut).start()
     await tb.set_up()
