@@ -4,9 +4,16 @@
 //! | | module |
 //! | --- | --- |
 //! | [`CosimDevice`] | a [`SimulatedCard`] behind the traits of [`pollux_pmd::bus`] | `device.rs`, `memory.rs` |
+//! | `VerilatedCard` | the card from its RTL, with the feature `verilated` | `verilated/` |
+//! | `pcie` | the host bus of that: what a host may do to a card, and what the card must keep to | `pcie/` |
 
 mod device;
 mod memory;
+#[cfg(has_verilator)]
+pub mod pcie;
+pub mod rig;
+#[cfg(has_verilator)]
+pub mod verilated;
 
 pub use device::{CosimBus, CosimClock, CosimDevice};
 pub use memory::HostMemory;

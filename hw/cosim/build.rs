@@ -1,0 +1,166 @@
+//! Makes C++ of the card's RTL by Verilator, and a library of that and of the shim. Only with the
+//! feature `verilated`; where Verilator is missing the crate builds all the same, without the card.
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    println!("cargo::rustc-check-cfg=cfg(has_verilator)");
+    #[cfg(feature = "verilated")]
+    verilate::run()?;
+    Ok(())
+}
+
+#[cfg(feature = "verilated")]
+mod verilate {
+    use std::env;
+    use std::error::Error;
+    use std::fs;
+    use std::io;
+    use std::path::{Path, PathBuf};
+    use std::process::Command;
+
+    const RTL: &str = "../rtl";
+    const SHIM: &str = "shim";
+    const TOP: &str = "pollux_card";
+    const TRACE: bool = cfg!(feature = "trace");
+    const COVERAGE: bool = cfg!(feature = "coverage");
+
+    pub(super) fn run() -> Result<(), Box<dyn Error>> {
+        for watched in [RTL, SHIM, "build.rs"] {
+            println!("cargo::rerun-if-changed={watched}");
+        }
+        println!("cargo::rerun-if-env-changed=PATH");
+        let Some(root) = verilator_root() else {
+            println!(
+                "cargo::warning=no Verilator, so no simulated card: apt-get install verilator"
+            );
+            return Ok(());
+        };
+        let out = PathBuf::from(env::var("OUT_DIR")?).join("model");
+        // Files of the build before this one would be compiled too.
+        if out.exists() {
+            fs::remove_dir_all(&out)?;
+        }
+        generate(&out)?;
+        compile(&out, &root.join("include"))?;
+        println!("cargo::rustc-cfg=has_verilator");
+        Ok(())
+    }
+
+    /// Where Verilator's own files are, if there is one.
+    fn verilator_root() -> Option<PathBuf> {
+        let told = Command::new("verilator")
+            .args(["--getenv", "VERILATOR_ROOT"])
+            .output();
+        let told = told.ok().filter(|told| told.status.success())?;
+        Some(PathBuf::from(String::from_utf8(told.stdout).ok()?.trim()))
+    }
+
+    /// RTL to C++.
+    fn generate(out: &Path) -> Result<(), Box<dyn Error>> {
+        let mut folders = vec![PathBuf::from(RTL)];
+        let mut packages = Vec::new();
+        let mut next = 0;
+        while let Some(folder) = folders.get(next).cloned() {
+            for path in files(&folder)? {
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.to_string_lossy().ends_with("_pkg.sv") {
+                    packages.push(path);
+                }
+            }
+            next += 1;
+        }
+        let mut verilator = Command::new("verilator");
+        verilator
+            .args([
+                "--cc",
+                "--prefix",
+                "Vcard",
+                "--top-module",
+                TOP,
+                "-O3",
+                "--Mdir",
+            ])
+            .arg(out);
+        // Where the RTL leaves a value open, and at the start, it is random by the seed.
+        verilator.args(["--x-assign", "unique", "--x-initial", "unique"]);
+        // Several files, so that several compilers work.
+        verilator.args(["--output-split", "20000"]);
+        if TRACE {
+            verilator.arg("--trace-fst");
+        }
+        if COVERAGE {
+            verilator.arg("--coverage-line");
+        }
+        for folder in &folders {
+            verilator.arg("-y").arg(folder);
+        }
+        let status = verilator
+            .args(packages)
+            .arg(format!("{RTL}/{TOP}.sv"))
+            .status()?;
+        if !status.success() {
+            return Err("Verilator refuses the RTL: scripts/gateware lint says why".into());
+        }
+        Ok(())
+    }
+
+    /// C++ to a library.
+    fn compile(out: &Path, include: &Path) -> Result<(), Box<dyn Error>> {
+        let made = files(out)?
+            .into_iter()
+            .filter(|path| path.extension().is_some_and(|it| it == "cpp"));
+        // What runs once, at the start, or makes the waveform.
+        let is_slow = |path: &PathBuf| {
+            let name = path.to_string_lossy();
+            name.ends_with("__Slow.cpp") || name.ends_with("__Syms.cpp")
+        };
+        let (slow, fast): (Vec<_>, Vec<_>) = made.partition(is_slow);
+        // What Verilator has for every model.
+        let mut runtime = vec!["verilated.cpp", "verilated_threads.cpp"];
+        if TRACE {
+            runtime.push("verilated_fst_c.cpp");
+            println!("cargo::rustc-link-lib=z");
+        }
+        if COVERAGE {
+            runtime.push("verilated_cov.cpp");
+        }
+        let runtime = runtime.into_iter().map(|file| include.join(file));
+        let flag = |on| if on { "1" } else { "0" };
+        let build = |level| {
+            let mut build = cc::Build::new();
+            build
+                .cpp(true)
+                .std("c++17")
+                .opt_level(level)
+                .debug(false)
+                .warnings(false);
+            build
+                .include(out)
+                .include(include)
+                .include(include.join("vltstd"));
+            build
+                .define("VM_TRACE", flag(TRACE))
+                .define("VM_TRACE_FST", flag(TRACE));
+            build.define("VM_COVERAGE", flag(COVERAGE));
+            build
+        };
+        let shim = Path::new(SHIM).join("card.cpp");
+        build(2)
+            .files(fast)
+            .file(shim)
+            .files(runtime)
+            .compile("pollux_card");
+        build(0).files(slow).compile("pollux_card_slow");
+        Ok(())
+    }
+
+    /// What is in a folder, in the order of names.
+    fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+        let entries: io::Result<Vec<_>> = fs::read_dir(folder)?
+            .map(|entry| Ok(entry?.path()))
+            .collect();
+        let mut entries = entries?;
+        entries.sort();
+        Ok(entries)
+    }
+}

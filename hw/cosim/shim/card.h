@@ -1,0 +1,80 @@
+/* The Verilated card as C sees it. What lies in these structures is what crosses the boundary; the
+ * same structures are in src/verilated/model.rs. All of the host bus and of `clk_core` is in one
+ * pair, all of the wires and of `clk_net` in the other, so that an edge of a clock moves one pair. */
+
+#ifndef POLLUX_CARD_H
+#define POLLUX_CARD_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { POLLUX_PORTS = 4 };
+
+/* One cycle of a stream of the host bus, without `ready`. */
+struct pollux_beat {
+    uint32_t header[4];
+    uint32_t data[8];
+    uint8_t valid, sop, eop, unused;
+};
+
+/* Into the card, on clk_core. */
+struct pollux_core_in {
+    struct pollux_beat rx_cpl, rx_req;
+    uint8_t wr_req_ready, rd_req_ready, tx_cpl_ready;
+    uint8_t max_payload, max_read, bus_master, msix_enable, msix_mask;
+    uint8_t reset, unused[3];
+};
+
+/* Out of the card, on clk_core. */
+struct pollux_core_out {
+    struct pollux_beat wr_req, rd_req, tx_cpl;
+    uint8_t rx_cpl_ready, rx_req_ready, unused[2];
+};
+
+/* Into the card, on clk_net; the timing inputs belong to no clock. */
+struct pollux_net_in {
+    uint64_t data[POLLUX_PORTS];
+    uint8_t control[POLLUX_PORTS];
+    uint8_t ttc_clock, ttc_start, ttc_end, ttc_trigger;
+    uint8_t reset, unused[7];
+};
+
+/* Out of the card, on clk_net. */
+struct pollux_net_out {
+    uint64_t data[POLLUX_PORTS];
+    uint8_t control[POLLUX_PORTS], unused[4];
+};
+
+struct pollux_card;
+
+/* A card in which everything that has no reset begins as the seed says. */
+struct pollux_card *pollux_card_new(uint32_t seed);
+void pollux_card_free(struct pollux_card *card);
+
+/* Sets inputs; takes effect with the next `eval`. */
+void pollux_card_core_in(struct pollux_card *card, const struct pollux_core_in *in);
+void pollux_card_net_in(struct pollux_card *card, const struct pollux_net_in *in);
+void pollux_card_clk_core(struct pollux_card *card, int level);
+void pollux_card_clk_net(struct pollux_card *card, int level);
+
+/* Settles the card at a time, in picoseconds, and adds to the waveform if there is one. */
+void pollux_card_eval(struct pollux_card *card, uint64_t ps);
+
+/* Reads outputs, as they were settled. */
+void pollux_card_core_out(const struct pollux_card *card, struct pollux_core_out *out);
+void pollux_card_net_out(const struct pollux_card *card, struct pollux_net_out *out);
+
+/* Writes a waveform from now on, until the card is freed; 0 where this build cannot. */
+int pollux_card_trace(struct pollux_card *card, const char *file);
+
+/* Writes what was covered so far; 0 where this build does not count it. */
+int pollux_card_coverage(struct pollux_card *card, const char *file);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

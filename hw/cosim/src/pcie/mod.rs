@@ -1,0 +1,365 @@
+//! The other side of the card's host bus: what a root port, its link and its memory do to the card,
+//! within what PCIe allows, and a judge of what the card does to them (hw/docs/interfaces.md, "Host
+//! bus: hif").
+//!
+//! Time is in picoseconds. What is left open (delays, how completions are cut, whose comes first,
+//! when nothing is taken) is decided by the seed.
+//!
+//! | to memory | posted writes, in order, each as late as the seed likes: the card's interrupts are among them |
+//! | --- | --- |
+//! | reads | no sooner than the writes before them; completions cut at multiples of 64 B, in any order across tags |
+//! | register accesses | in order; the answer comes no sooner than the card's writes before it |
+
+mod downstream;
+mod header;
+mod link;
+mod registers;
+mod rules;
+mod upstream;
+
+use std::ops::RangeInclusive;
+
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use pollux_card_model::Host;
+
+use crate::verilated::model::{Beat, CoreIn, CoreOut};
+use downstream::Downstream;
+use header::{Header, TAG};
+use registers::Registers;
+use rules::Rules;
+use upstream::Upstream;
+
+pub use link::{LINK_BYTES_PER_US, TLP_OVERHEAD};
+pub use upstream::{POSTED_BYTES, POSTED_HEADERS};
+
+/// Where the vectors of MSI-X are (PCI 3.0 section 6.8.2), and how many.
+const MSIX_BAR: u8 = 2;
+const VECTORS: u16 = 8;
+
+/// What the host does within what PCIe allows. Times in picoseconds, drawn anew for each TLP.
+#[derive(Clone, Debug)]
+pub struct Behaviour {
+    /// From the last beat of a write until it is in memory, besides its time on the link.
+    pub write: RangeInclusive<u64>,
+    /// From a read request until its first completion is at the card, besides that time.
+    pub read: RangeInclusive<u64>,
+    /// From a register access until it is at the card, and the same back.
+    pub register: RangeInclusive<u64>,
+    /// Of a hundred cycles, those in which nothing is taken from the card though there is room.
+    pub stall: u32,
+    /// Completions are cut wherever that is allowed, and come in any order across tags; else each
+    /// as long as can be, in order.
+    pub scattered: bool,
+    /// Longest payload of a write and longest read, 128 B << n (PCIe 4.0, 7.5.3.4).
+    pub max_payload: u8,
+    /// Longest read request, likewise.
+    pub max_read: u8,
+}
+
+impl Behaviour {
+    /// Way of a posted write from a device's hard block to memory, Gen3: the constant that stands
+    /// beside latencies. The half of a read's round trip of 0.6 us that is measured on servers
+    /// (Neugebauer et al., SIGCOMM 2018, figure 6).
+    pub const WRITE_PS: u64 = 300_000;
+
+    /// Always the same, as fast as on a server.
+    #[must_use]
+    pub fn prompt() -> Self {
+        Self {
+            write: Self::WRITE_PS..=Self::WRITE_PS,
+            read: 2 * Self::WRITE_PS..=2 * Self::WRITE_PS,
+            register: Self::WRITE_PS..=Self::WRITE_PS,
+            stall: 0,
+            scattered: false,
+            max_payload: 1,
+            max_read: 2,
+        }
+    }
+
+    /// All that is allowed, at its worst.
+    #[must_use]
+    pub fn adversarial() -> Self {
+        Self {
+            write: 50_000..=1_500_000,
+            read: 300_000..=2_000_000,
+            register: 50_000..=500_000,
+            stall: 20,
+            scattered: true,
+            ..Self::prompt()
+        }
+    }
+}
+
+/// What went over the host bus.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Writes to memory.
+    pub writes: u64,
+    /// Bytes of them.
+    pub write_bytes: u64,
+    /// Requests to read.
+    pub reads: u64,
+    /// Bytes that they asked for.
+    pub read_bytes: u64,
+    /// Interrupts.
+    pub interrupts: u64,
+    /// Cycles in which a write was offered and not taken.
+    pub write_waits: u64,
+    /// When the last beat of the last write to memory was taken from the card, in picoseconds.
+    pub last_write: u64,
+}
+
+/// What the seed decides of it.
+struct Draw<'a> {
+    rng: &'a mut Xoshiro256PlusPlus,
+    behaviour: &'a Behaviour,
+}
+
+impl Draw<'_> {
+    fn write(&mut self) -> u64 {
+        self.rng.random_range(self.behaviour.write.clone())
+    }
+
+    fn read(&mut self) -> u64 {
+        self.rng.random_range(self.behaviour.read.clone())
+    }
+
+    fn register(&mut self) -> u64 {
+        self.rng.random_range(self.behaviour.register.clone())
+    }
+
+    /// Whether something goes on in this cycle.
+    fn takes(&mut self) -> bool {
+        self.behaviour.stall == 0 || self.rng.random_range(0..100) >= self.behaviour.stall
+    }
+
+    /// Bytes of a completion that begins at `at`, of `left`.
+    fn piece(&mut self, at: u64, left: u64, boundary: u64) -> u64 {
+        let to_next = boundary - at % boundary;
+        let longest = bytes(self.behaviour.max_payload) as u64;
+        // Pieces that end at a boundary and are not too long.
+        let choices = 1 + (longest - to_next) / boundary;
+        let chosen = if self.behaviour.scattered {
+            self.rng.random_range(0..choices)
+        } else {
+            choices - 1
+        };
+        left.min(to_next + chosen * boundary)
+    }
+
+    /// Which of so many completions has the error.
+    fn failing(&mut self, pieces: usize) -> usize {
+        if self.behaviour.scattered {
+            self.rng.random_range(0..pieces.max(1))
+        } else {
+            0
+        }
+    }
+
+    /// Whose completion comes next, of tags by the time that they came.
+    fn whose(&mut self, ripe: &[(u64, u64)]) -> Option<u64> {
+        let chosen = if self.behaviour.scattered {
+            ripe.get(self.rng.random_range(0..ripe.len().max(1)))
+        } else {
+            ripe.iter().min()
+        };
+        chosen.map(|&(_, tag)| tag)
+    }
+}
+
+/// Bytes that a limit of the configuration space stands for.
+fn bytes(limit: u8) -> usize {
+    128 << limit
+}
+
+/// A root port with a card behind it.
+pub(crate) struct RootPort {
+    rng: Xoshiro256PlusPlus,
+    behaviour: Behaviour,
+    upstream: Upstream,
+    downstream: Downstream,
+    rules: Rules,
+    traffic: Traffic,
+    /// What the card sees in this cycle.
+    driven: CoreIn,
+    registers: Registers,
+}
+
+impl RootPort {
+    pub(crate) fn new(seed: u64, behaviour: Behaviour) -> Self {
+        let rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut port = Self {
+            rng,
+            behaviour: behaviour.clone(),
+            upstream: Upstream::default(),
+            downstream: Downstream::default(),
+            rules: Rules::default(),
+            traffic: Traffic::default(),
+            driven: CoreIn::default(),
+            registers: Registers::default(),
+        };
+        port.set_behaviour(behaviour);
+        port
+    }
+
+    pub(crate) fn set_behaviour(&mut self, behaviour: Behaviour) {
+        (self.driven.max_payload, self.driven.max_read) =
+            (behaviour.max_payload, behaviour.max_read);
+        self.behaviour = behaviour;
+    }
+
+    /// What the card is to see now.
+    pub(crate) fn pins(&self) -> &CoreIn {
+        &self.driven
+    }
+
+    /// What the card did that it must not.
+    pub(crate) fn violations(&self) -> &[String] {
+        self.rules.all()
+    }
+
+    pub(crate) fn traffic(&self) -> Traffic {
+        self.traffic
+    }
+
+    /// An edge of `clk_core`: takes what the card had offered before it, and decides what the card
+    /// sees behind it.
+    pub(crate) fn edge(&mut self, now: u64, seen: &CoreOut, host: &mut dyn Host) {
+        if self.driven.reset != 0 {
+            return;
+        }
+        let ready = [
+            self.driven.wr_req_ready,
+            self.driven.rd_req_ready,
+            self.driven.tx_cpl_ready,
+        ];
+        let [writes, reads, answers] = ready.map(|ready| ready != 0);
+        self.rules.look(now, seen, [writes, reads, answers]);
+        let mut draw = Draw {
+            rng: &mut self.rng,
+            behaviour: &self.behaviour,
+        };
+
+        if seen.wr_req.valid != 0 && writes {
+            let longest = bytes(self.behaviour.max_payload);
+            if seen.wr_req.sop != 0 {
+                self.rules
+                    .write(now, Header::from_words(seen.wr_req.header), longest);
+            }
+            self.upstream
+                .write(now, &seen.wr_req, &mut draw, &mut self.traffic);
+        }
+        self.traffic.write_waits += u64::from(seen.wr_req.valid != 0 && !writes);
+        if seen.rd_req.valid != 0 && reads {
+            let header = Header::from_words(seen.rd_req.header);
+            self.rules.read(now, header, bytes(self.behaviour.max_read));
+            self.upstream
+                .read(now, header, &mut draw, &mut self.traffic);
+        }
+        if seen.tx_cpl.valid != 0 && answers {
+            self.upstream.answer(now, &seen.tx_cpl, &mut draw);
+        }
+        if let Some(tag) = self
+            .downstream
+            .edge(seen.rx_req_ready != 0, seen.rx_cpl_ready != 0)
+        {
+            self.rules.closed(tag);
+        }
+
+        for done in self.upstream.land(now, host, &mut self.traffic) {
+            if !self.downstream.complete(now, &done, &mut draw) {
+                self.rules.closed(done.header.get(TAG));
+            }
+        }
+        while let Some(answer) = self.upstream.arrived(now) {
+            if let Err(wrong) = self.registers.answered(&answer) {
+                self.rules.broken(now, wrong);
+            }
+        }
+
+        self.driven.wr_req_ready = (self.upstream.has_room(now) && draw.takes()).into();
+        self.driven.rd_req_ready = draw.takes().into();
+        self.driven.tx_cpl_ready = draw.takes().into();
+        (self.driven.rx_req, self.driven.rx_cpl) = self.downstream.offer(now, &mut draw);
+    }
+
+    /// Register accesses that the card has not taken yet.
+    pub(crate) fn requests(&self) -> usize {
+        self.downstream.requests()
+    }
+
+    /// Whether nothing is on its way, either way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.upstream.is_idle() && self.downstream.is_idle()
+    }
+
+    /// Writes a register of up to 4 bytes; with more, several.
+    pub(crate) fn request_write(&mut self, now: u64, bar: u8, at: usize, bytes: &[u8]) {
+        let tlp = Registers::write(bar, at, bytes);
+        let mut draw = Draw {
+            rng: &mut self.rng,
+            behaviour: &self.behaviour,
+        };
+        self.downstream.request(now, tlp, &mut draw);
+    }
+
+    /// Asks for a register.
+    pub(crate) fn request_read(&mut self, now: u64, bar: u8, at: usize, len: usize) {
+        let tlp = self.registers.read(bar, at, len);
+        let mut draw = Draw {
+            rng: &mut self.rng,
+            behaviour: &self.behaviour,
+        };
+        self.downstream.request(now, tlp, &mut draw);
+    }
+
+    /// A completion that answers no read of the card.
+    pub(crate) fn stray(&mut self, now: u64, tag: u16) {
+        self.downstream.stray(now, tag.into());
+    }
+
+    /// The answer to the last read, once.
+    pub(crate) fn take_answer(&mut self) -> Option<Vec<u8>> {
+        self.registers.answer.take()
+    }
+
+    /// The last read was not answered in time.
+    pub(crate) fn give_up(&mut self, now: u64, at: usize) {
+        self.rules.broken(
+            now,
+            &format!("a read of the register at {at:#x} is not answered"),
+        );
+    }
+
+    pub(crate) fn set_bus_master(&mut self, on: bool) {
+        self.driven.bus_master = on.into();
+    }
+
+    /// Switches MSI-X on or off. Whoever does so has written the vectors before: here, interrupt n
+    /// writes n.
+    pub(crate) fn set_msix(&mut self, now: u64, on: bool) {
+        for vector in (0..u32::from(VECTORS)).filter(|_| on) {
+            let at = upstream::INTERRUPTS;
+            let entry = [at as u32, (at >> 32) as u32, vector, 0].map(u32::to_le_bytes);
+            self.request_write(now, MSIX_BAR, 16 * vector as usize, entry.as_flattened());
+        }
+        self.driven.msix_enable = on.into();
+    }
+
+    /// Holds the card in reset, or no longer. What was on its way is lost.
+    pub(crate) fn set_reset(&mut self, on: bool) {
+        self.driven.reset = on.into();
+        (
+            self.driven.wr_req_ready,
+            self.driven.rd_req_ready,
+            self.driven.tx_cpl_ready,
+        ) = (0, 0, 0);
+        (self.driven.rx_req, self.driven.rx_cpl) = (Beat::default(), Beat::default());
+        self.upstream = Upstream::default();
+        self.downstream = Downstream::default();
+        self.registers = Registers::default();
+        self.rules.reset();
+    }
+}

@@ -1,0 +1,365 @@
+//! The least software that has a card receive: for measurements, which must not wait for more, and
+//! for tests of a card without its driver. All ports, some streams of each, one page, one event
+//! queue for each port.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pollux_card_model::registers::{card, clop, event, port, tlb};
+use pollux_card_model::{Block, Host, Register, SimulatedCard, WireFrame};
+use pollux_mempool::MemoryRegion;
+use pollux_mempool::region::PageSize;
+use pollux_pmd::bus::{Bus, BusError, Device, DmaMapping, DmaMemory};
+use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpEndpoint, UdpTemplate};
+
+use crate::{CosimBus, CosimDevice};
+
+/// Where lists see their memory; no address of this process.
+const VIRTUAL: u64 = 0x7f00_0000_0000;
+/// All of the memory, in one page.
+const LOG2_PAGE: u32 = 23;
+/// Records of a queue, and bytes of it.
+const LOG2_RECORDS: u32 = 8;
+const QUEUE_BYTES: usize = 64 << LOG2_RECORDS;
+/// Where lists begin, and bytes of each.
+const LISTS_AT: usize = 1 << 20;
+const LIST_BYTES: usize = 1 << 16;
+/// The catch-all stream of a port.
+pub const CATCH_ALL: u16 = 16;
+
+/// What streams do with a payload, as the register `STREAM` has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// It is placed.
+    Payload = 0,
+    /// Its whole frame is.
+    Frame = 1,
+    /// It is a container of hits, and is expanded.
+    Hits = 2,
+}
+
+/// A payload as it lay in a buffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payload {
+    /// Its list: 32 x port + stream.
+    pub list: u16,
+    /// Of its list, from 0.
+    pub sequence: u32,
+    /// UDP port that it was sent from.
+    pub source_port: u16,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Of its buffer's last payload: MAC in, parsed, placed, event written, in cycles of 6.4 ns.
+    pub stages: [u32; 4],
+}
+
+struct List {
+    /// Offset of its first buffer in the memory.
+    at: usize,
+    size: usize,
+    count: u32,
+    announced: u32,
+}
+
+/// A card that receives.
+pub struct Rig<C: SimulatedCard> {
+    /// The card.
+    pub device: CosimDevice<C>,
+    /// Its registers.
+    pub bus: CosimBus<C>,
+    memory: DmaMapping,
+    base: u64,
+    lists: BTreeMap<u16, List>,
+    consumed: [u32; 8],
+    /// Events that cannot be.
+    pub wrong: u64,
+}
+
+impl<C: SimulatedCard> Rig<C> {
+    /// Takes the card over, with its ports switched off.
+    ///
+    /// # Errors
+    /// It is no card, or memory cannot be had.
+    pub fn new(device: CosimDevice<C>) -> Result<Self, BusError> {
+        let refused = |what: String| BusError::Device {
+            device: device.name().into(),
+            what,
+        };
+        let region = MemoryRegion::builder(1 << LOG2_PAGE)
+            .pages(PageSize::Kib4)
+            .build();
+        let region = Arc::new(region.map_err(|error| refused(error.to_string()))?);
+        let memory = device.map(&region)?;
+        let base = memory.addresses().iova(0, 1 << LOG2_PAGE);
+        let base = base.map_err(|error| refused(error.to_string()))?.0;
+        device.set_bus_master(true)?;
+        let bus = device.bar(0, 128 << 10)?;
+        let (lists, consumed) = (BTreeMap::new(), [0; 8]);
+        let rig = Self {
+            device,
+            bus,
+            memory,
+            base,
+            lists,
+            consumed,
+            wrong: 0,
+        };
+        rig.write64(&tlb::THIS, 0, tlb::ENTRY_VIRTUAL, 0, VIRTUAL);
+        rig.write64(&tlb::THIS, 0, tlb::ENTRY_BUS, 0, base);
+        rig.write(&tlb::THIS, 0, tlb::ENTRY_CTRL, 0, LOG2_PAGE << 8 | 1);
+        for queue in 0..rig.ports() {
+            let at = base + (queue * QUEUE_BYTES) as u64;
+            rig.write64(&event::THIS, 0, event::QUEUE_BASE, queue, at);
+            rig.write(
+                &event::THIS,
+                0,
+                event::QUEUE_CTRL,
+                queue,
+                LOG2_RECORDS << 8 | 1,
+            );
+        }
+        Ok(rig)
+    }
+
+    /// Ports of the card.
+    #[must_use]
+    pub fn ports(&self) -> usize {
+        let has = self.read(&card::THIS, 0, card::HAS, 0);
+        (has & 0xff) as usize
+    }
+
+    /// Writes number `n` of a register in a block.
+    pub fn write(&self, block: &Block, which: usize, register: Register, n: usize, value: u32) {
+        self.bus
+            .write32(block.at + which * block.step + register.of(n), value);
+    }
+
+    /// Writes one of 64 bits.
+    pub fn write64(&self, block: &Block, which: usize, register: Register, n: usize, value: u64) {
+        let at = block.at + which * block.step + register.of(n);
+        self.bus.write32(at, value as u32);
+        self.bus.write32(at + 4, (value >> 32) as u32);
+    }
+
+    /// Reads a register.
+    #[must_use]
+    pub fn read(&self, block: &Block, which: usize, register: Register, n: usize) -> u32 {
+        self.bus
+            .read32(block.at + which * block.step + register.of(n))
+    }
+
+    /// Reads one of 64 bits.
+    #[must_use]
+    pub fn read64(&self, block: &Block, which: usize, register: Register, n: usize) -> u64 {
+        let at = block.at + which * block.step + register.of(n);
+        let low = self.bus.read32(at);
+        u64::from(self.bus.read32(at + 4)) << 32 | u64::from(low)
+    }
+
+    /// Gives a list its buffers, and switches it on. `size` is a multiple of 64; `timeout` is in
+    /// cycles of 6.4 ns.
+    pub fn add_list(&mut self, number: u16, size: usize, timeout: u32) {
+        let (n, at) = (
+            usize::from(number),
+            LISTS_AT + self.lists.len() * LIST_BYTES,
+        );
+        let count = (LIST_BYTES / size) as u32;
+        self.write64(&clop::THIS, 0, clop::LIST_BASE, n, VIRTUAL + at as u64);
+        self.write(&clop::THIS, 0, clop::LIST_SIZE, n, size as u32);
+        self.write(&clop::THIS, 0, clop::LIST_COUNT, n, count);
+        self.write(
+            &clop::THIS,
+            0,
+            clop::LIST_MODE,
+            n,
+            u32::from(number / 32) << 4,
+        );
+        self.write(&clop::THIS, 0, clop::LIST_TIMEOUT, n, timeout);
+        self.write(&clop::THIS, 0, clop::LIST_CTRL, n, 1);
+        self.lists.insert(
+            number,
+            List {
+                at,
+                size,
+                count,
+                announced: 0,
+            },
+        );
+    }
+
+    /// Has a stream take what comes to a UDP port.
+    pub fn add_stream(&self, which: usize, stream: usize, udp: u16, form: Form) {
+        let value = 1 << 31 | (form as u32) << 16 | u32::from(udp);
+        self.write(&port::THIS, which, port::STREAM, stream, value);
+    }
+
+    /// Switches a port on, with addresses of its own ([`station`]).
+    pub fn enable(&self, which: usize) {
+        let UdpEndpoint { mac, socket } = station(which, 0);
+        let mac = mac
+            .0
+            .iter()
+            .fold(0, |mac, &byte| mac << 8 | u64::from(byte));
+        self.write64(&port::THIS, which, port::MAC, 0, mac);
+        self.write(&port::THIS, which, port::IP, 0, u32::from(*socket.ip()));
+        self.write(&port::THIS, which, port::MAX_FRAME, 0, 9600);
+        self.write(&port::THIS, which, port::MAC_CTRL, 0, 0b11);
+        // The writes before it have been done.
+        let _ = self.read(&port::THIS, which, port::MAC_STATUS, 0);
+    }
+
+    /// Lets time pass, in picoseconds.
+    pub fn advance(&self, ps: u64) {
+        self.device.with(|card, memory| card.advance(memory, ps));
+    }
+
+    /// Puts a frame on the wire of a port.
+    pub fn put(&self, which: usize, frame: WireFrame) {
+        self.device.with(|card, _| card.put(which, frame));
+    }
+
+    /// What has been announced since: reads it, and returns buffers and records.
+    pub fn receive(&mut self) -> Vec<Payload> {
+        let mut found = Vec::new();
+        for queue in 0..self.consumed.len().min(self.ports_known()) {
+            let before = found.len();
+            while let Some(record) = self.event(queue) {
+                self.announced(&record, &mut found);
+            }
+            if found.len() > before {
+                let consumed = self.consumed[queue];
+                self.write(&event::THIS, 0, event::QUEUE_RELEASED, queue, consumed);
+            }
+        }
+        found
+    }
+
+    /// Announces what is left, and waits until that is done.
+    pub fn flush(&mut self) -> Vec<Payload> {
+        let numbers: Vec<_> = self.lists.keys().copied().collect();
+        for &number in &numbers {
+            self.write(&clop::THIS, 0, clop::LIST_CTRL, number.into(), 3);
+        }
+        let mut found = Vec::new();
+        for number in numbers {
+            let flushes =
+                |rig: &Self| rig.read(&clop::THIS, 0, clop::LIST_CTRL, number.into()) & 2 != 0;
+            let mut patience = 1000;
+            while flushes(self) && patience > 0 {
+                found.append(&mut self.receive());
+                patience -= 1;
+            }
+        }
+        found.append(&mut self.receive());
+        found
+    }
+
+    /// What became of a list's payloads: placed, no buffer, no event, oversize, fault, off,
+    /// malformed, bad version.
+    #[must_use]
+    pub fn outcomes(&self, list: u16) -> [u64; 8] {
+        std::array::from_fn(|i| {
+            let at = clop::THIS.at + clop::OUTCOME_PLACED.of(list.into()) + 8 * i;
+            u64::from(self.bus.read32(at)) | u64::from(self.bus.read32(at + 4)) << 32
+        })
+    }
+
+    fn ports_known(&self) -> usize {
+        self.lists
+            .keys()
+            .last()
+            .map_or(0, |&list| usize::from(list / 32) + 1)
+    }
+
+    /// The next record of a queue, if its phase bit is the one of this pass.
+    fn event(&mut self, queue: usize) -> Option<[u8; 64]> {
+        let number = *self.consumed.get(queue)?;
+        let at = queue * QUEUE_BYTES + (number as usize % (1 << LOG2_RECORDS)) * 64;
+        let record: [u8; 64] = self.memory_at(at, 64).try_into().ok()?;
+        let phase = (number >> LOG2_RECORDS) & 1 == 0;
+        let is_there = (record[63] & 0x80 != 0) == phase;
+        is_there.then(|| {
+            self.consumed[queue] = number.wrapping_add(1);
+            record
+        })
+    }
+
+    /// A buffer was announced: reads what is in it.
+    fn announced(&mut self, record: &[u8; 64], found: &mut Vec<Payload>) {
+        let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| record[at + i]));
+        let number = u16::from_le_bytes([record[60], record[61]]);
+        let (index, len, payloads) = (word(8), word(12) as usize, word(16));
+        let stages = std::array::from_fn(|i| word(40 + 4 * i));
+        let Some(list) = self.lists.get_mut(&number) else {
+            self.wrong += 1;
+            return;
+        };
+        let in_turn = list.announced % list.count == index && word(56) == list.announced;
+        if record[62] & 0x7f != 1 || !in_turn || len > list.size {
+            self.wrong += 1;
+            return;
+        }
+        list.announced = list.announced.wrapping_add(1);
+        let (at, released) = (list.at + index as usize * list.size, list.announced);
+        let buffer = self.memory_at(at, len);
+        let mut rest = buffer.as_slice();
+        for _ in 0..payloads {
+            let Some((head, behind)) = rest.split_first_chunk::<16>() else {
+                self.wrong += 1;
+                break;
+            };
+            let length = u32::from_le_bytes(std::array::from_fn(|i| head[i])) as usize;
+            let Some(bytes) = behind.get(..length) else {
+                self.wrong += 1;
+                break;
+            };
+            found.push(Payload {
+                list: number,
+                sequence: u32::from_le_bytes(std::array::from_fn(|i| head[8 + i])),
+                source_port: u16::from_le_bytes([head[4], head[5]]),
+                bytes: bytes.to_vec(),
+                stages,
+            });
+            rest = behind
+                .get(length.next_multiple_of(16)..)
+                .unwrap_or_default();
+        }
+        self.write(&clop::THIS, 0, clop::LIST_RELEASED, number.into(), released);
+    }
+
+    fn memory_at(&self, at: usize, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        let read = self
+            .device
+            .with(|_, memory| memory.read(self.base + at as u64, &mut bytes));
+        debug_assert!(read.is_ok() && at + len <= self.memory.region().len());
+        bytes
+    }
+}
+
+/// A port of the card, and a UDP port there.
+#[must_use]
+pub fn station(which: usize, udp: u16) -> UdpEndpoint {
+    let mac = MacAddr([2, 0, 0x4c, 0x4f, 0x4c, which as u8]);
+    let socket = std::net::SocketAddrV4::new([10, 0, which as u8, 1].into(), udp);
+    UdpEndpoint { mac, socket }
+}
+
+/// Who talks to a port of the card.
+#[must_use]
+pub fn peer(which: usize, udp: u16) -> UdpEndpoint {
+    let mac = MacAddr([2, 0, 0x4c, 0x4f, 0x4c, 0x80 | which as u8]);
+    let socket = std::net::SocketAddrV4::new([10, 0, which as u8, 153].into(), udp);
+    UdpEndpoint { mac, socket }
+}
+
+/// A datagram from the [`peer`] of a port to the port.
+#[must_use]
+pub fn datagram(which: usize, source: u16, destination: u16, payload: &[u8]) -> WireFrame {
+    let mut bytes = vec![0; UDP_HEADERS];
+    bytes.extend_from_slice(payload);
+    let template = UdpTemplate::new(peer(which, source), station(which, destination));
+    let len = template.write(&mut bytes, payload.len()).unwrap_or(0);
+    bytes.resize(len.max(60), 0);
+    WireFrame::good(bytes)
+}

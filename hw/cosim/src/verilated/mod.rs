@@ -1,0 +1,348 @@
+//! The card from its RTL, by Verilator: in this process, in lock step with whoever drives it, and
+//! the same in every run with the same seed.
+//!
+//! | | |
+//! | --- | --- |
+//! | `model` | the pins, behind the C shim |
+//! | `clocks` | 250 and 156.25 MHz in integer picoseconds; their phase is the seed's |
+//! | `wire` | frames to XGMII and back |
+//! | [`pcie`](crate::pcie) | the host bus |
+
+mod clocks;
+pub(crate) mod model;
+mod wire;
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pollux_card_model::{Host, LinkSignal, ReadError, SimulatedCard, TimingInput, WireFrame};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::pcie::{Behaviour, RootPort, Traffic};
+use clocks::{Clocks, Edge};
+use model::{Model, NetIn, PORTS};
+use wire::{Receiver, Sender};
+
+/// Where a waveform is written to, if it is set: `POLLUX_TRACE=card.fst`. The first card that is
+/// made takes it.
+pub const TRACE: &str = "POLLUX_TRACE";
+
+/// Cycles of `clk_core` for which a reset lasts.
+const RESET_CYCLES: u64 = 16;
+/// Longest that a register read may take, in picoseconds.
+const ANSWER_PS: u64 = 200_000_000;
+/// Register writes that may be on their way to the card.
+const POSTED_REQUESTS: usize = 16;
+/// Cycles of `clk_net` that a pulse at the timing connector is high, and then low.
+const PULSE: u8 = 2;
+
+/// Why the simulation does not do something.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SimulatorError {
+    /// No waveform can be written.
+    #[error(
+        "no waveform can be written to {0:?}: is the crate built with its feature `trace`, and the folder there?"
+    )]
+    NoTrace(PathBuf),
+    /// Nothing is counted.
+    #[error("what was covered is not counted: build the crate with its feature `coverage`")]
+    NoCoverage,
+}
+
+/// The card from its RTL.
+pub struct VerilatedCard {
+    model: Model,
+    clocks: Clocks,
+    now: u64,
+    port: RootPort,
+    net: NetIn,
+    senders: [Sender; PORTS],
+    receivers: [Receiver; PORTS],
+    pulses: Pulses,
+    core_cycles: u64,
+}
+
+impl VerilatedCard {
+    /// A card that has just been reset. The seed decides what its memory holds, how its clocks
+    /// stand to each other, and what the host does within its behaviour.
+    #[must_use]
+    pub fn new(seed: u64, behaviour: Behaviour) -> Self {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut card = Self {
+            model: Model::new(rng.random()),
+            clocks: Clocks::new(rng.random()),
+            now: 0,
+            port: RootPort::new(rng.random(), behaviour),
+            net: NetIn::default(),
+            senders: Default::default(),
+            receivers: Default::default(),
+            pulses: Pulses::default(),
+            core_cycles: 0,
+        };
+        if let Some(file) = trace_file()
+            && let Err(error) = card.trace(&file)
+        {
+            eprintln!("{TRACE}: {error}");
+        }
+        card.pulse_reset(&mut Nowhere);
+        card
+    }
+
+    /// Writes a waveform from now on.
+    ///
+    /// # Errors
+    /// [`SimulatorError::NoTrace`].
+    pub fn trace(&mut self, file: &Path) -> Result<(), SimulatorError> {
+        self.model.trace(file)
+    }
+
+    /// Writes which lines of the RTL were reached.
+    ///
+    /// # Errors
+    /// [`SimulatorError::NoCoverage`].
+    pub fn write_coverage(&mut self, file: &Path) -> Result<(), SimulatorError> {
+        self.model.write_coverage(file)
+    }
+
+    /// What the card did that it must not, by the rules of the host bus and of XGMII: the first of
+    /// it. Empty if all is well.
+    #[must_use]
+    pub fn violations(&self) -> Vec<String> {
+        let wrong: u64 = self.receivers.iter().map(|receiver| receiver.wrong).sum();
+        let wires = (wrong > 0).then(|| format!("{wrong} characters on the wires out of place"));
+        self.port
+            .violations()
+            .iter()
+            .cloned()
+            .chain(wires)
+            .collect()
+    }
+
+    /// What went over the host bus.
+    #[must_use]
+    pub fn traffic(&self) -> Traffic {
+        self.port.traffic()
+    }
+
+    /// What the host does from now on.
+    pub fn set_behaviour(&mut self, behaviour: Behaviour) {
+        self.port.set_behaviour(behaviour);
+    }
+
+    /// Cycles of `clk_core` so far.
+    #[must_use]
+    pub fn core_cycles(&self) -> u64 {
+        self.core_cycles
+    }
+
+    /// When the last frame to a port began: its start character was at XGMII, in picoseconds.
+    #[must_use]
+    pub fn last_start(&self, port: usize) -> u64 {
+        self.senders.get(port).map_or(0, |sender| sender.began)
+    }
+
+    /// The same of the last frame that a port has sent.
+    #[must_use]
+    pub fn last_sent(&self, port: usize) -> u64 {
+        self.receivers
+            .get(port)
+            .map_or(0, |receiver| receiver.began)
+    }
+
+    /// Sends a completion with a tag that the card does not wait for.
+    pub fn send_stray_completion(&mut self, tag: u16) {
+        self.port.stray(self.now, tag);
+    }
+
+    /// The next edge of a clock.
+    fn step(&mut self, host: &mut dyn Host) {
+        let (now, edge) = self.clocks.step();
+        self.now = now;
+        match edge {
+            Edge::Core { rises: true } => {
+                let seen = self.model.core();
+                self.model.set_clk_core(true);
+                self.model.eval(now);
+                self.port.edge(now, &seen, host);
+                self.model.drive_core(self.port.pins());
+                self.core_cycles += 1;
+            }
+            Edge::Net { rises: true } => {
+                let seen = self.model.net();
+                self.model.set_clk_net(true);
+                self.model.eval(now);
+                self.wires(now, &seen);
+                self.model.drive_net(&self.net);
+            }
+            // What was driven behind the rising edge settles here.
+            Edge::Core { rises: false } => {
+                self.model.set_clk_core(false);
+                self.model.eval(now);
+            }
+            Edge::Net { rises: false } => {
+                self.model.set_clk_net(false);
+                self.model.eval(now);
+            }
+        }
+    }
+
+    fn wires(&mut self, now: u64, seen: &model::NetOut) {
+        let words = seen.data.into_iter().zip(seen.control);
+        for (receiver, word) in self.receivers.iter_mut().zip(words) {
+            if self.net.reset == 0 {
+                receiver.word(now, word);
+            }
+        }
+        let pins = self.net.data.iter_mut().zip(&mut self.net.control);
+        for (sender, (data, control)) in self.senders.iter_mut().zip(pins) {
+            (*data, *control) = sender.word(now);
+        }
+        self.pulses.drive(&mut self.net);
+    }
+
+    /// Lets time pass until something is so, or for as long as an answer may take.
+    fn until(&mut self, host: &mut dyn Host, over: impl Fn(&Self) -> bool) {
+        let end = self.now + ANSWER_PS;
+        while !over(self) && self.now < end {
+            self.step(host);
+        }
+    }
+
+    fn pulse_reset(&mut self, host: &mut dyn Host) {
+        self.port.set_reset(true);
+        self.net.reset = 1;
+        self.advance(host, RESET_CYCLES * 4_000);
+        self.port.set_reset(false);
+        self.net.reset = 0;
+        self.advance(host, RESET_CYCLES * 4_000);
+    }
+}
+
+impl SimulatedCard for VerilatedCard {
+    fn read(&mut self, host: &mut dyn Host, bar: u8, at: usize, width: usize) -> u32 {
+        self.port.request_read(self.now, bar, at, width);
+        let end = self.now + ANSWER_PS;
+        while self.now < end {
+            self.step(host);
+            if let Some(bytes) = self.port.take_answer() {
+                let join = |value: u32, &byte: &u8| value << 8 | u32::from(byte);
+                return bytes.iter().rev().fold(0, join);
+            }
+        }
+        self.port.give_up(self.now, at);
+        u32::MAX
+    }
+
+    fn write(&mut self, host: &mut dyn Host, bar: u8, at: usize, width: usize, value: u32) {
+        // Flow control: a write waits for room, as it does on a bus.
+        self.until(host, |card| card.port.requests() < POSTED_REQUESTS);
+        self.port
+            .request_write(self.now, bar, at, &value.to_le_bytes()[..width.min(4)]);
+    }
+
+    fn advance(&mut self, host: &mut dyn Host, ps: u64) {
+        let end = self.now + ps;
+        while self.clocks.at() <= end {
+            self.step(host);
+        }
+        self.now = end;
+    }
+
+    fn now(&self) -> u64 {
+        self.now
+    }
+
+    fn set_bus_master(&mut self, host: &mut dyn Host, on: bool) {
+        self.port.set_bus_master(on);
+        // A configuration write has an answer, which comes behind what the card wrote before it.
+        self.until(host, |card| on || card.port.is_idle());
+    }
+
+    fn set_msix(&mut self, host: &mut dyn Host, on: bool) {
+        self.port.set_msix(self.now, on);
+        self.until(host, |card| card.port.requests() == 0);
+    }
+
+    fn reset(&mut self, host: &mut dyn Host) {
+        self.set_bus_master(host, false);
+        self.port.set_msix(self.now, false);
+        self.pulse_reset(host);
+    }
+
+    fn put(&mut self, port: usize, frame: WireFrame) {
+        if let Some(sender) = self.senders.get_mut(port) {
+            sender.put(frame);
+        }
+    }
+
+    fn coming(&self, port: usize) -> usize {
+        self.senders.get(port).map_or(0, Sender::left)
+    }
+
+    fn take(&mut self, port: usize) -> Option<WireFrame> {
+        self.receivers.get_mut(port).and_then(Receiver::take)
+    }
+
+    fn set_signal(&mut self, port: usize, signal: LinkSignal) {
+        if let Some(sender) = self.senders.get_mut(port) {
+            sender.set_signal(signal);
+        }
+    }
+
+    fn pulse(&mut self, input: TimingInput) {
+        self.pulses.queue.push_back(input);
+    }
+}
+
+/// The timing connector: pulses one after the other.
+#[derive(Default)]
+struct Pulses {
+    queue: VecDeque<TimingInput>,
+    /// Cycles that the pulse in turn still takes, high and low.
+    left: u8,
+}
+
+impl Pulses {
+    fn drive(&mut self, pins: &mut NetIn) {
+        if self.left == 1 {
+            self.queue.pop_front();
+        }
+        if self.left <= 1 {
+            self.left = if self.queue.is_empty() {
+                0
+            } else {
+                2 * PULSE + 1
+            };
+        }
+        self.left = self.left.saturating_sub(1);
+        let high = self.left > PULSE - 1;
+        let on = |input| u8::from(high && self.queue.front() == Some(&input));
+        pins.ttc_clock = on(TimingInput::Clock);
+        pins.ttc_start = on(TimingInput::Start);
+        pins.ttc_end = on(TimingInput::End);
+        pins.ttc_trigger = on(TimingInput::Trigger);
+    }
+}
+
+/// A host that reaches nothing.
+struct Nowhere;
+
+impl Host for Nowhere {
+    fn read(&mut self, _: u64, _: &mut [u8]) -> Result<(), ReadError> {
+        Err(ReadError::Unsupported)
+    }
+
+    fn write(&mut self, _: u64, _: &[u8]) {}
+
+    fn interrupt(&mut self, _: u16) {}
+}
+
+/// The file that [`TRACE`] names, for the first who asks.
+fn trace_file() -> Option<PathBuf> {
+    static TAKEN: AtomicBool = AtomicBool::new(false);
+    let file = std::env::var_os(TRACE)?;
+    (!TAKEN.swap(true, Ordering::Relaxed)).then(|| file.into())
+}
