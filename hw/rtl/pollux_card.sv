@@ -96,6 +96,7 @@ module pollux_card #(
     logic [WRITERS*8-1:0]   desc_func;
     logic [WRITERS*256-1:0] data;
     logic                   inc_events_discarded;
+    logic [EVENT_QUEUES-1:0] irq;
 
     /* verilator lint_off PINCONNECTEMPTY */
     host_bus #(
@@ -119,7 +120,7 @@ module pollux_card #(
         .s_rd_desc_valid(1'b0), .s_rd_desc_ready(), .s_rd_desc_address(64'd0), .s_rd_desc_length(16'd0),
         .s_rd_desc_tag(8'd0), .s_rd_desc_func(8'd0), .m_rd_data_tvalid(), .m_rd_data_tready(1'b1),
         .m_rd_data_tdata(), .m_rd_data_tkeep(), .m_rd_data_tlast(), .m_rd_data_tuser(), .m_rd_status_tag(),
-        .m_rd_status_error(), .inc_events_discarded
+        .m_rd_status_error(), .s_irq(irq), .inc_events_discarded
     );
     /* verilator lint_on PINCONNECTEMPTY */
 
@@ -143,7 +144,7 @@ module pollux_card #(
     logic                edge_valid, edge_ready;
     logic [2:0]          edge_queue;
     logic [511:0]        edge_record;
-    logic [EVENT_QUEUES-1:0] room, irq;
+    logic [EVENT_QUEUES-1:0] room;
 
     memory #(.PORTS(PORTS), .TLB_ENTRIES(TLB_ENTRIES), .EVENT_QUEUES(EVENT_QUEUES)) memory (
         .clk(clk_core), .rst(others_rst), .now_stamp(core_stamp),
@@ -235,5 +236,5 @@ module pollux_card #(
     endgenerate
 
     // What is not there yet.
-    wire unused = &{1'b0, irq, addr[16:15], TX_FIFO_WORDS[0]};
+    wire unused = &{1'b0, addr[16:15], TX_FIFO_WORDS[0]};
 endmodule

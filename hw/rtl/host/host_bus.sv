@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // The card's side of the host bus, wired: registers of the card and of the bus, the way to all others,
-// writes, reads, resets.
+// writes, interrupts, reads, resets.
 
 module host_bus #(
     parameter PORTS         = 4,           // ports of the card
@@ -104,7 +104,8 @@ module host_bus #(
     output logic [7:0]             m_rd_status_tag,
     output logic [2:0]             m_rd_status_error,
 
-    // Counted here, as the writes are: an event record that was thrown away.
+    // Interrupts that are asked for; an event record that was thrown away, which is counted here.
+    input  logic [EVENT_QUEUES-1:0] s_irq,
     input  logic                   inc_events_discarded
 );
     // ---- Resets ---------------------------------------------------------------------------------
@@ -124,7 +125,7 @@ module host_bus #(
     logic [ALL*32-1:0] rdata;
 
     csr #(.PORTS(PORTS)) csr (
-        .clk(clk_core), .rst(host_rst), .away({1'b1, {BLOCKS{others_rst}}, 2'b00}),
+        .clk(clk_core), .rst(host_rst), .away({1'b0, {BLOCKS{others_rst}}, 2'b00}),
         .hif_rx_req_valid, .hif_rx_req_ready, .hif_rx_req_sop, .hif_rx_req_eop, .hif_rx_req_header, .hif_rx_req_data,
         .hif_tx_cpl_valid, .hif_tx_cpl_ready, .hif_tx_cpl_sop, .hif_tx_cpl_eop, .hif_tx_cpl_header, .hif_tx_cpl_data,
         .m_axil_addr, .m_axil_awvalid(awvalid), .m_axil_awready(awready), .m_axil_wdata, .m_axil_wstrb,
@@ -188,14 +189,20 @@ module host_bus #(
     );
     /* verilator lint_on PINCONNECTEMPTY */
 
-    // No vectors yet.
-    assign awready[ALL-1]             = 1'b0;
-    assign wready[ALL-1]              = 1'b0;
-    assign bvalid[ALL-1]              = 1'b0;
-    assign arready[ALL-1]             = 1'b0;
-    assign rvalid[ALL-1]              = 1'b0;
-    assign rdata[(ALL-1)*32 +: 32]    = 32'd0;
-    wire inc_interrupts = 1'b0;
+    logic         irq_valid, irq_ready, inc_interrupts;
+    logic [63:0]  irq_address;
+    logic [31:0]  irq_data;
+
+    msix #(.VECTORS(EVENT_QUEUES)) msix (
+        .clk(clk_core), .rst(host_rst), .clear(others_rst), .cfg_msix_enable, .cfg_msix_mask, .s_irq,
+        .s_axil_addr(m_axil_addr[11:0]), .s_axil_awvalid(awvalid[ALL-1]), .s_axil_awready(awready[ALL-1]),
+        .s_axil_wdata(m_axil_wdata), .s_axil_wstrb(m_axil_wstrb), .s_axil_wvalid(wvalid[ALL-1]),
+        .s_axil_wready(wready[ALL-1]), .s_axil_bvalid(bvalid[ALL-1]), .s_axil_bready(bready[ALL-1]),
+        .s_axil_arvalid(arvalid[ALL-1]), .s_axil_arready(arready[ALL-1]), .s_axil_rdata(rdata[(ALL-1)*32 +: 32]),
+        .s_axil_rvalid(rvalid[ALL-1]), .s_axil_rready(rready[ALL-1]),
+        .m_desc_valid(irq_valid), .m_desc_ready(irq_ready), .m_desc_address(irq_address),
+        .m_desc_immediate_data(irq_data), .inc_interrupts
+    );
 
     // ---- Counters -------------------------------------------------------------------------------
 
@@ -222,9 +229,9 @@ module host_bus #(
 
     // ---- Writes ---------------------------------------------------------------------------------
 
-    // Of a type, or Icarus 11 does not know the bound of a loop.
-    localparam integer INPUTS = WRITERS;
-    logic         desc_valid, desc_ready, desc_immediate, data_valid, data_ready;
+    // Interrupts are the last of them. Of a type, or Icarus 11 does not know the bound of a loop.
+    localparam integer INPUTS = WRITERS + 1;
+    logic         desc_valid, desc_ready, desc_immediate, data_valid, data_ready, irq_data_ready, irq_taken;
     logic [63:0]  desc_address;
     logic [12:0]  desc_length;
     logic [7:0]   desc_func;
@@ -233,10 +240,12 @@ module host_bus #(
 
     wr_mux #(.INPUTS(INPUTS)) wr_mux (
         .clk(clk_core), .rst(others_rst),
-        .s_desc_valid(s_wr_desc_valid), .s_desc_ready(s_wr_desc_ready), .s_desc_address(s_wr_desc_address),
-        .s_desc_length(s_wr_desc_length), .s_desc_func(s_wr_desc_func), .s_desc_immediate({INPUTS{1'b0}}),
-        .s_desc_immediate_data({INPUTS{32'd0}}), .s_data_tvalid(s_wr_data_tvalid), .s_data_tready(s_wr_data_tready),
-        .s_data_tdata(s_wr_data_tdata), .s_data_tlast(s_wr_data_tlast), .m_taken(m_wr_taken),
+        .s_desc_valid({irq_valid, s_wr_desc_valid}), .s_desc_ready({irq_ready, s_wr_desc_ready}),
+        .s_desc_address({irq_address, s_wr_desc_address}), .s_desc_length({13'd4, s_wr_desc_length}),
+        .s_desc_func({8'd0, s_wr_desc_func}), .s_desc_immediate({1'b1, {WRITERS{1'b0}}}),
+        .s_desc_immediate_data({irq_data, {WRITERS{32'd0}}}), .s_data_tvalid({1'b0, s_wr_data_tvalid}),
+        .s_data_tready({irq_data_ready, s_wr_data_tready}), .s_data_tdata({256'd0, s_wr_data_tdata}),
+        .s_data_tlast({1'b0, s_wr_data_tlast}), .m_taken({irq_taken, m_wr_taken}),
         .m_desc_valid(desc_valid), .m_desc_ready(desc_ready), .m_desc_address(desc_address),
         .m_desc_length(desc_length), .m_desc_func(desc_func), .m_desc_immediate(desc_immediate),
         .m_desc_immediate_data(desc_immediate_data), .m_data_tvalid(data_valid), .m_data_tready(data_ready),
@@ -267,6 +276,5 @@ module host_bus #(
         .inc_reads, .inc_rd_timeout, .inc_rd_unsupported, .inc_rd_abort, .inc_rd_poisoned, .inc_rd_unexpected
     );
 
-    wire unused = &{1'b0, win_addr[8:7], win_addr[1:0], cfg_msix_mask, awvalid[ALL-1], wvalid[ALL-1], bready[ALL-1],
-                    arvalid[ALL-1], rready[ALL-1]};
+    wire unused = &{1'b0, win_addr[8:7], win_addr[1:0], irq_data_ready, irq_taken};
 endmodule

@@ -192,6 +192,23 @@ async def frames_of_both_ports_are_in_memory_when_their_event_is(dut):
 
 
 @cocotb.test()
+async def an_interrupt_comes_behind_its_event(dut):
+    tb = await TB(dut).start()
+    await tb.set_up()
+    for word, value in enumerate((0xFEE00000, 0, 0x4321, 0)):
+        await tb.write(4 * word, value, bar=2)
+    await tb.write(EVENT + 0x11C, 0)
+    tb.frames(0, [udp(b"wake up")])
+    await tb.until(lambda: 0xFEE00000 in tb.writes.memory)
+    assert [(address, len(data)) for address, data, _ in tb.writes.log] == [
+        (BUFFERS, 32), (EVENTS, 64), (0xFEE00000, 4)], "payload, event, interrupt"
+    assert tb.writes.log[-1][1] == (0x4321).to_bytes(4, "little")
+    # A counter is told a few cycles late.
+    await tb.step(40)
+    assert await tb.read(HOST + 0x140, size=8) == 1
+
+
+@cocotb.test()
 async def a_trigger_is_an_event_and_payloads_have_its_time(dut):
     tb = await TB(dut).start()
     await tb.set_up()
