@@ -17,16 +17,17 @@ pub(super) struct TxSent {
     /// Since the last event of the ring.
     pub packets: U32,
     /// Of the last: 0 passed on; 1 its descriptors contradict themselves; 2 it could not be read; 3
-    /// descriptors could not be read, and the ring has stopped.
+    /// the ring has stopped: descriptors could not be read, or more were posted than it has; the
+    /// last of its events, and of no packet.
     pub status: U32,
     /// Of the last descriptor.
     pub cookie: U32,
     /// 0.
     pub reserved: U32,
-    /// Payload of these packets.
+    /// Payload of those of them that were passed on.
     pub bytes: U64,
-    /// Stamps of the last packet: doorbell, descriptor fetched, last byte read; then: event
-    /// written.
+    /// Stamps of the last descriptor: doorbell before it was asked for, fetched, last byte read;
+    /// then: event written.
     pub stages: [U32; 4],
 }
 
