@@ -20,6 +20,7 @@ pub(super) use real::Slots;
 #[cfg(not(loom))]
 mod real {
     use core::alloc::Layout;
+    use core::arch::asm;
     use core::ptr::{self, NonNull};
     use std::alloc::{alloc, dealloc};
 
@@ -94,6 +95,24 @@ mod real {
             } else {
                 // SAFETY: by the caller's promise; the run reaches beyond the last slot.
                 unsafe { self.read_around(at, out) };
+            }
+        }
+
+        /// Asks for the lines of `count` slots from index `at` on, to write them soon: while the
+        /// other core has read them last, a store to each would wait for its line in turn.
+        #[inline(always)]
+        pub(in super::super) fn expect_write(&self, at: usize, count: usize) {
+            let at = at & self.mask;
+            if at + count > self.mask + 1 {
+                // Once a round: not worth the instructions of the others.
+                return;
+            }
+            for k in (0..count).step_by((LINE / size_of::<T>()).max(1)) {
+                let slot = self.base.as_ptr().wrapping_add(at + k);
+                // SAFETY: a hint that changes neither memory nor registers nor flags, and cannot
+                // fault. In assembly: for a target without PREFETCHW, which every x86-64 CPU
+                // executes or takes for a NOP, `_mm_prefetch` would ask for the line to read.
+                unsafe { asm!("prefetchw [{}]", in(reg) slot, options(nostack, preserves_flags)) };
             }
         }
 
@@ -189,6 +208,8 @@ mod model {
                 cell.with_mut(|slot| unsafe { (*slot).write(item) });
             }
         }
+
+        pub(in super::super) fn expect_write(&self, _at: usize, _count: usize) {}
 
         pub(in super::super) unsafe fn read(&self, at: usize, out: &mut [MaybeUninit<T>]) {
             for (k, item) in out.iter_mut().enumerate() {

@@ -164,6 +164,11 @@ impl<T: Copy + Send> Producer<T> {
         // below hands them to the consumer.
         unsafe { self.shared.slots.write(self.tail, items) };
         self.tail = end;
+        // The next burst is likely of the same length. What the consumer has yet to read is left
+        // to it.
+        if self.shared.capacity - end.wrapping_sub(self.head_seen) >= items.len() {
+            self.shared.slots.expect_write(end, items.len());
+        }
         self.shared
             .tail
             .store(end, ordering("spsc-tail-store", Release));
