@@ -62,8 +62,8 @@ impl fmt::Display for Megabits {
 pub struct Link {
     /// Whether frames can pass.
     pub up: bool,
-    /// The device is gone for good: it was unplugged, or its owner wants it back. Its link is down;
-    /// stop the port and drop it, which gives the device back.
+    /// The device is gone for good: it was unplugged or deleted, or its owner wants it back. Its
+    /// link is down; stop the port and drop it, which gives the device back.
     pub gone: bool,
     /// How fast, where it is known.
     pub speed: Option<Megabits>,
@@ -206,8 +206,8 @@ pub trait RxDriver: Send {
     /// Reads counters from outside the process.
     fn sync_counters(&mut self, _tally: &mut Tally) {}
 
-    /// What becomes readable when the queue is armed and frames come: an eventfd, to be read
-    /// empty. `None` if the device cannot wake anybody.
+    /// What becomes readable when the queue is armed and frames come: an eventfd, or the socket that
+    /// they come by. `None` if the device cannot wake anybody.
     fn event(&self) -> Option<BorrowedFd<'_>> {
         None
     }

@@ -69,8 +69,8 @@ pub enum PortError {
     },
     /// The device left while the port was running.
     #[error(
-        "port {port}: its device is gone: it was unplugged, or its owner wants it back; start again \
-         when it is there"
+        "port {port}: its device is gone: it was unplugged or deleted, or its owner wants it back; \
+         start again when it is there"
     )]
     Gone {
         /// The port.
@@ -446,8 +446,10 @@ impl RxQueue {
         self.driver.sync_counters(&mut self.tally);
     }
 
-    /// What a loop can sleep on until frames come, if it [arms](Self::arm) the queue: an eventfd,
-    /// to be read empty, or waited for by its edges ([`Idle`](crate::lcore::idle::Idle)). `None` if the device cannot wake anybody.
+    /// What a loop can sleep on until frames come, if it [arms](Self::arm) the queue: a file that
+    /// becomes readable, to be waited for by its edges ([`Idle`](crate::lcore::idle::Idle)), as
+    /// only a poll of the queue makes that of a socket unreadable again. `None` if the device cannot
+    /// wake anybody.
     #[must_use]
     pub fn event(&self) -> Option<BorrowedFd<'_>> {
         self.driver.event()

@@ -16,6 +16,7 @@ pub(super) use self::view::View;
 pub(super) use self::watch::Watch;
 use crate::driver::Megabits;
 use crate::net::MacAddr;
+use crate::port::RxState;
 
 /// linux/sockios.h
 const SIOCGHWTSTAMP: libc::Ioctl = 0x89b1;
@@ -77,16 +78,25 @@ impl Control {
         Ok(ifreq)
     }
 
-    /// Whether the interface is switched on and has a carrier. It is found by its number, so one
-    /// that was renamed is still the same, and a new one of the same name is not.
-    fn is_up(&self, index: i32) -> bool {
-        let flags = self.request_by_index(index).and_then(|mut ifreq| {
-            self.ask(libc::SIOCGIFFLAGS as libc::Ioctl, &mut ifreq)?;
+    /// Whether the interface is there, switched on, and has a carrier. It is found by its number,
+    /// so one that was renamed is still the same, and a new one of the same name is not.
+    fn state(&self, index: i32) -> RxState {
+        let mut ifreq = match self.request_by_index(index) {
+            Ok(ifreq) => ifreq,
+            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => return RxState::Gone,
+            Err(_) => return RxState::Down,
+        };
+        let asked = self.ask(libc::SIOCGIFFLAGS as libc::Ioctl, &mut ifreq);
+        let flags = asked.map_or(0, |()| {
             // SAFETY: SIOCGIFFLAGS succeeded, so it wrote this field.
-            Ok(unsafe { ifreq.ifr_ifru.ifru_flags })
+            unsafe { ifreq.ifr_ifru.ifru_flags }
         });
         let wanted = libc::IFF_UP | libc::IFF_RUNNING;
-        flags.is_ok_and(|flags| i32::from(flags) & wanted == wanted)
+        if i32::from(flags) & wanted == wanted {
+            RxState::Live
+        } else {
+            RxState::Down
+        }
     }
 
     /// Speed of the link, if the driver of the interface knows it: `ethtool_link_settings` of

@@ -11,8 +11,15 @@ fn traffic_resumes_when_the_link_is_back() {
 }
 
 #[test]
-fn an_interface_that_is_deleted_is_a_link_that_is_down() {
-    interface::an_interface_that_is_deleted_is_a_link_that_is_down("af_packet:va,ring=4");
+fn an_interface_that_is_deleted_is_gone() {
+    interface::an_interface_that_is_deleted_is_gone("af_packet:va,ring=4");
+}
+
+#[test]
+fn a_loop_that_sleeps_is_woken_by_a_frame() {
+    let Some(net) = Cable::new(1500) else { return };
+    let port = Port::open(&net, "af_packet:va");
+    interface::a_loop_that_sleeps_is_woken_by_a_frame(port, &net.peer(7000));
 }
 
 #[test]
@@ -54,6 +61,6 @@ fn housekeeping_sees_speed_and_each_change_of_the_link() {
     assert!(after.up, "the kernel sets a veth pair's carrier at once");
     assert_eq!(after.changes, before.changes + 2);
     net.a.ip("link delete va");
-    assert!(!link().up && port.started.port.statistics().len() == 2);
+    assert!(!link().up && link().gone && port.started.port.statistics().len() == 2);
     port.stop();
 }

@@ -83,8 +83,15 @@ fn traffic_resumes_when_the_link_is_back() {
 }
 
 #[test]
-fn an_interface_that_is_deleted_is_a_link_that_is_down() {
-    interface::an_interface_that_is_deleted_is_a_link_that_is_down("af_xdp:va,ring=4");
+fn an_interface_that_is_deleted_is_gone() {
+    interface::an_interface_that_is_deleted_is_gone("af_xdp:va,ring=4");
+}
+
+#[test]
+fn a_loop_that_sleeps_is_woken_by_a_frame() {
+    let Some(net) = Cable::new(1500) else { return };
+    let port = Port::open(&net, "af_xdp:va");
+    interface::a_loop_that_sleeps_is_woken_by_a_frame(port, &net.peer(7000));
 }
 
 #[test]

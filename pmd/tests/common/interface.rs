@@ -1,11 +1,15 @@
 //! What holds for every port on the near end of a cable, by its spec. The specs give a ring of four
 //! frames.
 
-use std::time::Instant;
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
+use pollux_mempool::time::Ns;
 use pollux_mempool::{Mempool, PoolConfig};
 use pollux_netns::{Cable, payload, udp_frame};
-use pollux_pmd::{PortConfig, PortError, Registry, RxState};
+use pollux_pmd::lcore::idle::{Idle, IdlePolicy};
+use pollux_pmd::{PortConfig, PortError, Registry, RxState, TscClock};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
 use super::{PATIENCE, Port};
@@ -54,18 +58,59 @@ pub(crate) fn traffic_resumes_when_the_link_is_back(spec: &str) {
     assert_eq!(port.stop().delivered, 2);
 }
 
-pub(crate) fn an_interface_that_is_deleted_is_a_link_that_is_down(spec: &str) {
+/// The frame comes when the loop is about to sleep, or asleep already: either has to end the sleep.
+pub(crate) fn a_loop_that_sleeps_is_woken_by_a_frame(mut port: Port, peer: &UdpSocket) {
+    const ROUNDS: u64 = 20;
+    const LONGEST: Duration = Duration::from_secs(120);
+    let (policy, longest) = (
+        IdlePolicy::Sleep { after: 1 },
+        Ns(LONGEST.as_nanos() as u64),
+    );
+    let mut idle = Idle::new(policy, longest, port.started.rx.iter()).unwrap();
+    let (asked, began) = (AtomicU64::new(0), Instant::now());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 1..=ROUNDS {
+                // Acquire pairs with the loop's release: it has the frame of the round before.
+                while asked.load(Ordering::Acquire) < round {
+                    std::thread::yield_now();
+                }
+                if round % 2 == 0 {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                peer.send(b"wake up").unwrap();
+            }
+        });
+        for round in 1..=ROUNDS {
+            asked.store(round, Ordering::Release);
+            while port.poll().is_empty() {
+                idle.rest(&TscClock::get(), port.started.rx.iter_mut());
+            }
+            idle.worked(port.started.rx.iter_mut());
+        }
+    });
+    assert!(began.elapsed() < LONGEST, "a frame did not wake it");
+    assert!(idle.sleeps() > 0, "it has never slept");
+    assert_eq!(port.stop().delivered, ROUNDS);
+}
+
+pub(crate) fn an_interface_that_is_deleted_is_gone(spec: &str) {
     let Some(net) = Cable::new(1500) else { return };
     let mut port = Port::open(&net, spec);
     net.a.ip("link delete va");
-    port.wait_for(RxState::Down);
+    port.wait_for(RxState::Gone);
     let frames: Vec<_> = (0..6).map(|i| udp_frame(7000, &payload(20, i))).collect();
     assert_eq!(port.send(&frames), 4);
     // another one of that name is not the same
     net.a.ip("link add va type veth peer name vc");
     net.a.ip("link set vc up");
     net.a.ip("link set va up");
-    assert!(!port.started.port.link().up);
+    let link = port.started.port.link();
+    assert!(!link.up && link.gone);
+    for _ in 0..10 {
+        assert!(port.poll().is_empty());
+    }
+    assert_eq!(port.started.rx[0].state(), RxState::Gone);
     let sent = port.started.tx[0].sent();
     assert_eq!(port.stop().from_wire, 0);
     assert_eq!(

@@ -1,5 +1,4 @@
-//! Frames that are lost have a cause; what cannot work says why; an interface that goes is no
-//! end of the program.
+//! Frames that are lost have a cause; what cannot work says why; an interface that goes is told.
 
 use std::time::Instant;
 
@@ -122,12 +121,12 @@ fn traffic_resumes_when_the_interface_is_up_again() {
 }
 
 #[test]
-fn an_interface_that_is_deleted_is_one_counted_error_and_a_link_that_is_down() {
+fn an_interface_that_is_deleted_is_one_counted_error_and_gone() {
     let Some((namespace, mut port)) = tap("", 2, 1024) else {
         return;
     };
     namespace.ip("link delete pol0");
-    port.wait_for(RxState::Down);
+    port.wait_for(RxState::Gone);
     for _ in 0..1000 {
         assert!(port.poll().is_empty());
     }
@@ -138,7 +137,8 @@ fn an_interface_that_is_deleted_is_one_counted_error_and_a_link_that_is_down() {
     // another one of that name is not the same
     namespace.ip("tuntap add dev pol0 mode tap multi_queue");
     namespace.ip("link set pol0 up");
-    assert!(!port.started.port.link().up);
+    let link = port.started.port.link();
+    assert!(!link.up && link.gone);
     assert!(port.started.port.statistics().is_empty());
     assert_eq!(port.stop().from_wire, 2);
 }

@@ -8,7 +8,7 @@ use pollux_netns::{IP_A, Namespace, assert_udp, payload, udp_frame};
 use pollux_pmd::net::{MacAddr, Responder};
 use pollux_pmd::{Cause, PortConfig, Registry};
 
-use crate::common::{self, PATIENCE, Port};
+use crate::common::{self, PATIENCE, Port, interface};
 use crate::{TAP, tap};
 
 fn both_ways(options: &str, frame_lens: &[usize]) {
@@ -201,4 +201,12 @@ fn more_queues_send_than_receive() {
     while rx[0].rx(&mut cache, &mut burst) == 0 {
         assert!(began.elapsed() < PATIENCE);
     }
+}
+
+#[test]
+fn a_loop_that_sleeps_is_woken_by_a_frame() {
+    let Some((namespace, port)) = tap("", 1, 1024) else {
+        return;
+    };
+    interface::a_loop_that_sleeps_is_woken_by_a_frame(port, &namespace.peer(7000));
 }

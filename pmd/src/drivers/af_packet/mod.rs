@@ -35,7 +35,7 @@ use crate::driver::{
 };
 use crate::drivers::Step;
 use crate::drivers::interface::{Control, Interface, View, Watch, packet};
-use crate::port::{PortConfig, PortError, RxState};
+use crate::port::{PortConfig, PortError};
 use crate::spec::{PortSpec, SpecError};
 
 pub(crate) const DESCRIPTION: Description = Description {
@@ -246,11 +246,7 @@ impl AfPacket {
         // Until all queues have joined, one would get the frames of others.
         socket.shut()?;
         socket.bind(self.interface.index, libc::ETH_P_ALL)?;
-        let state = if self.link.look() {
-            RxState::Live
-        } else {
-            RxState::Down
-        };
+        let state = self.link.look();
         let clock = TscClock::get();
         Ok(Rx {
             scratch: vec![0; geometry.bytes() / ring.slots()].into(),

@@ -1,5 +1,6 @@
 //! The receive side: frames are copied out of the kernel's ring into buffers.
 
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -123,6 +124,10 @@ impl RxDriver for Rx {
         self.state
     }
 
+    fn event(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.source.socket.as_fd())
+    }
+
     fn sync_counters(&mut self, tally: &mut Tally) {
         let (_, all) = self.source.counts();
         let drops = all - self.told;
@@ -240,11 +245,7 @@ impl Rx {
     #[cold]
     fn watch_link(&mut self, now: Tsc) {
         self.watch_at = Tsc(now.0.wrapping_add(self.clock.to_cycles(WATCH)));
-        self.state = if self.link.look() {
-            RxState::Live
-        } else {
-            RxState::Down
-        };
+        self.state = self.link.look();
     }
 }
 

@@ -1,5 +1,6 @@
 //! The receive side: the kernel puts frames into buffers that were posted to it.
 
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use pollux_mempool::time::{Ns, Tsc};
@@ -188,11 +189,7 @@ impl Rx {
     #[cold]
     fn watch_link(&mut self, now: Tsc) {
         self.watch_at = Tsc(now.0.wrapping_add(self.clock.to_cycles(WATCH)));
-        self.state = if self.link.look() {
-            RxState::Live
-        } else {
-            RxState::Down
-        };
+        self.state = self.link.look();
     }
 }
 
@@ -241,6 +238,10 @@ impl RxDriver for Rx {
 
     fn state(&self) -> RxState {
         self.state
+    }
+
+    fn event(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.shared.socket(self.queue).as_fd())
     }
 
     fn sync_counters(&mut self, tally: &mut Tally) {

@@ -5,6 +5,7 @@ use std::io;
 use super::netlink::Netlink;
 use super::{Control, Interface};
 use crate::driver::{Link, Statistics};
+use crate::port::RxState;
 
 /// Asks the kernel for link and counters of an interface, in the network namespace where it was
 /// made.
@@ -23,14 +24,15 @@ impl View {
         })
     }
 
-    /// The link now; down if the interface is gone.
+    /// The link now.
     pub(in crate::drivers) fn link(&self) -> Link {
         let report = self.netlink.report(self.index).unwrap_or_default();
+        let state = self.control.state(self.index);
         Link {
-            up: self.control.is_up(self.index),
+            up: state == RxState::Live,
+            gone: state == RxState::Gone,
             speed: self.control.speed(self.index),
             changes: report.carrier_changes,
-            ..Link::DOWN
         }
     }
 

@@ -4,12 +4,14 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Control, Interface};
+use crate::port::RxState;
 
 /// Watches the link of an interface, for all queues of a port.
 pub(in crate::drivers) struct Watch {
     control: Control,
     interface: Interface,
     up: AtomicBool,
+    gone: AtomicBool,
 }
 
 impl Watch {
@@ -18,6 +20,7 @@ impl Watch {
             control,
             interface,
             up: AtomicBool::new(true),
+            gone: AtomicBool::new(false),
         };
         watch.look();
         watch
@@ -25,7 +28,7 @@ impl Watch {
 
     /// Whether the interface is there, switched on, and has a carrier.
     pub(in crate::drivers) fn is_up(&self) -> bool {
-        self.control.is_up(self.interface.index)
+        self.control.state(self.interface.index) == RxState::Live
     }
 
     /// See [`Control::enable_hardware_stamps`].
@@ -33,16 +36,27 @@ impl Watch {
         self.control.enable_hardware_stamps(&self.interface.name)
     }
 
-    /// As `is_up`, and tells the log of a change, once for all queues.
-    pub(in crate::drivers) fn look(&self) -> bool {
-        let up = self.is_up();
-        // Relaxed: it orders nothing, it only finds the one that tells.
+    /// How the interface is now; tells the log of a change, once for all queues. An interface that
+    /// has gone is not the one that has its number later.
+    pub(in crate::drivers) fn look(&self) -> RxState {
+        // Relaxed throughout: it orders nothing, it only finds the one that tells.
+        if self.gone.load(Ordering::Relaxed) {
+            return RxState::Gone;
+        }
+        let (name, state) = (
+            &self.interface.name,
+            self.control.state(self.interface.index),
+        );
+        if state == RxState::Gone {
+            if !self.gone.swap(true, Ordering::Relaxed) {
+                tracing::warn!("{name}: the interface has been deleted; nothing comes any more");
+            }
+            return state;
+        }
+        let up = state == RxState::Live;
         if self.up.swap(up, Ordering::Relaxed) != up {
-            let name = &self.interface.name;
             if up {
                 tracing::warn!("{name}: the link is up again");
-            } else if self.control.request_by_index(self.interface.index).is_err() {
-                tracing::warn!("{name}: the interface has been deleted; nothing comes any more");
             } else {
                 tracing::warn!(
                     "{name}: the link is down; receiving goes on when it is up again \
@@ -50,6 +64,6 @@ impl Watch {
                 );
             }
         }
-        up
+        state
     }
 }

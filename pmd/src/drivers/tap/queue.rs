@@ -2,7 +2,7 @@
 //! Documentation/networking/tuntap.rst.
 
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, readv, writev};
@@ -11,6 +11,12 @@ use crate::drivers::interface::request;
 
 /// The file; closed on drop, and with the last one the interface goes, unless it is to stay.
 pub(super) struct Queue(OwnedFd);
+
+impl AsFd for Queue {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
 
 impl Queue {
     /// Makes the interface, or joins it as one queue more.

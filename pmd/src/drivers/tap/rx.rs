@@ -1,6 +1,7 @@
 //! The receive side: frames of the kernel's are read into buffers that wait for them.
 
 use std::io::{self, IoSliceMut};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -78,11 +79,7 @@ impl Rx {
         let most = (MAX_SEGMENTS - 1).min(pool.longest_frame() / room);
         let wanted = longest.div_ceil(room).min(most);
         let clock = TscClock::get();
-        let state = if watch.look() {
-            RxState::Live
-        } else {
-            RxState::Down
-        };
+        let state = watch.look();
         Self {
             queue,
             watch,
@@ -151,11 +148,7 @@ impl Rx {
     #[cold]
     fn watch_link(&mut self, now: Tsc) {
         self.watch_at = Tsc(now.0.wrapping_add(self.clock.to_cycles(WATCH)));
-        self.state = if self.watch.look() {
-            RxState::Live
-        } else {
-            RxState::Down
-        };
+        self.state = self.watch.look();
     }
 
     /// The interface has been deleted, and what was in the queue with it; nobody can say how many
@@ -165,7 +158,7 @@ impl Rx {
         tally.count_from_wire(1, 0);
         tally.count_dropped(Cause::DeviceError, 1);
         self.watch_link(now);
-        (self.gone, self.state) = (true, RxState::Down);
+        (self.gone, self.state) = (true, RxState::Gone);
     }
 }
 
@@ -217,6 +210,10 @@ impl RxDriver for Rx {
 
     fn state(&self) -> RxState {
         self.state
+    }
+
+    fn event(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.queue.as_fd())
     }
 
     fn sync_counters(&mut self, tally: &mut Tally) {
