@@ -165,6 +165,19 @@ impl<const N: usize> fmt::Debug for Burst<N> {
     }
 }
 
+/// Closes the gap in front of a burst even if a closure panics: what was taken is no longer in it.
+struct Gap<'a, 'b> {
+    burst: &'b mut BurstMut<'a>,
+    taken: usize,
+}
+
+impl Drop for Gap<'_, '_> {
+    fn drop(&mut self) {
+        // SAFETY: exactly the first `taken` buffers were moved out.
+        unsafe { self.burst.forget_front(self.taken) };
+    }
+}
+
 /// A [`Burst`] of any size, borrowed.
 pub struct BurstMut<'a> {
     slots: &'a mut [MaybeUninit<Mbuf>],
@@ -277,17 +290,6 @@ impl BurstMut<'_> {
     /// Takes the first `n` buffers (or all, if there are fewer) out, in order, and closes the gap.
     #[inline]
     pub fn take_front(&mut self, n: usize, mut take: impl FnMut(Mbuf)) {
-        /// Closes the gap even if `take` panics: what was taken is no longer in the burst.
-        struct Gap<'a, 'b> {
-            burst: &'b mut BurstMut<'a>,
-            taken: usize,
-        }
-        impl Drop for Gap<'_, '_> {
-            fn drop(&mut self) {
-                // SAFETY: exactly the first `taken` buffers were moved out.
-                unsafe { self.burst.forget_front(self.taken) };
-            }
-        }
         let n = n.min(*self.len);
         let mut gap = Gap {
             burst: self,
@@ -299,6 +301,28 @@ impl BurstMut<'_> {
             gap.taken += 1;
             take(mbuf);
         }
+    }
+
+    /// Takes buffers out of the front, in order, until `take` gives one back, which stays in front of
+    /// those behind it; closes the gap. Returns how many were taken.
+    #[inline(always)]
+    pub fn take_while(&mut self, mut take: impl FnMut(Mbuf) -> Result<(), Mbuf>) -> usize {
+        let n = *self.len;
+        let mut gap = Gap {
+            burst: self,
+            taken: 0,
+        };
+        while gap.taken < n {
+            // SAFETY: slots below `len` are filled; `taken` grows first, so that none is read twice.
+            let mbuf = unsafe { gap.burst.slots[gap.taken].assume_init_read() };
+            gap.taken += 1;
+            if let Err(mbuf) = take(mbuf) {
+                gap.taken -= 1;
+                gap.burst.slots[gap.taken].write(mbuf);
+                break;
+            }
+        }
+        gap.taken
     }
 
     /// The buffers as raw ones, in order.

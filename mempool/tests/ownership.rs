@@ -68,6 +68,41 @@ fn a_handle_is_made_again_from_its_number() {
 }
 
 #[test]
+fn what_is_given_back_stays_in_front_of_the_rest() {
+    let pool = pool(16, 128);
+    let mut burst = Burst::<16>::new();
+    assert_eq!(pool.alloc_burst(&mut burst, 16), 16);
+    let order: Vec<_> = burst.iter().map(Mbuf::index).collect();
+    for (wanted, taken) in [(3, 3), (0, 0), (99, 13), (1, 0)] {
+        let left = burst.len();
+        let mut kept = Vec::new();
+        let take = |mbuf| {
+            if kept.len() == wanted {
+                return Err(mbuf);
+            }
+            kept.push(mbuf);
+            Ok(())
+        };
+        assert_eq!(burst.as_mut().take_while(take), taken);
+        let at = order.len() - left;
+        assert!(
+            kept.iter()
+                .chain(&burst[..])
+                .map(Mbuf::index)
+                .eq(order[at..].iter().copied())
+        );
+    }
+    let panicked = std::panic::catch_unwind(|| {
+        let mut burst = Burst::<16>::new();
+        pool.alloc_burst(&mut burst, 16);
+        burst.as_mut().take_while(|_| panic!("on purpose"));
+    });
+    assert!(panicked.is_err());
+    drop(burst);
+    assert_eq!(pool.available(), 16);
+}
+
+#[test]
 fn data_is_set_inside_the_room_alone() {
     let pool = pool(4, 128);
     let room = pool.stride() as u32;

@@ -61,7 +61,7 @@ pub(crate) fn traffic_resumes_when_the_link_is_back(spec: &str) {
 /// The frame comes when the loop is about to sleep, or asleep already: either has to end the sleep.
 pub(crate) fn a_loop_that_sleeps_is_woken_by_a_frame(mut port: Port, peer: &UdpSocket) {
     const ROUNDS: u64 = 20;
-    const LONGEST: Duration = Duration::from_secs(120);
+    const LONGEST: Duration = Duration::from_mins(2);
     let (policy, longest) = (
         IdlePolicy::Sleep { after: 1 },
         Ns(LONGEST.as_nanos() as u64),

@@ -4,6 +4,7 @@
 //! The device may write any of it at any time, so that all of it is reached by atomics and each
 //! word is read once. What the driver relies on is in shadows of its own.
 
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -78,23 +79,45 @@ impl Ring {
         self.size
     }
 
+    /// Its descriptors, for a burst of them: where they are is in registers then, which after each
+    /// access to memory that is shared would be read from the ring anew.
+    #[inline(always)]
+    pub(crate) fn slots(&self) -> Slots<'_> {
+        Slots {
+            at: self.at,
+            mask: self.size - 1,
+            ring: PhantomData,
+        }
+    }
+}
+
+/// The descriptors of a ring.
+#[derive(Clone, Copy)]
+pub(crate) struct Slots<'a> {
+    at: NonNull<[AtomicU64; 2]>,
+    mask: u32,
+    ring: PhantomData<&'a Ring>,
+}
+
+impl Slots<'_> {
     /// The slot of a number that counts on over the laps.
     #[inline(always)]
-    pub(crate) fn slot(&self, number: u32) -> usize {
-        (number & (self.size - 1)) as usize
+    pub(crate) fn of(self, number: u32) -> usize {
+        (number & self.mask) as usize
     }
 
     #[inline(always)]
     fn descriptor(&self, number: u32) -> &[AtomicU64; 2] {
-        // SAFETY: `new` has found `size` descriptors there, aligned, in a region that is kept; the
-        // slot is less than that. They are reached by atomics alone.
-        unsafe { self.at.add(self.slot(number)).as_ref() }
+        // SAFETY: `Ring::new` has found as many descriptors there, aligned, in a region that the
+        // ring keeps, which is borrowed; the slot is less than that. They are reached by atomics
+        // alone.
+        unsafe { self.at.add(self.of(number)).as_ref() }
     }
 
     /// Writes a descriptor. The device sees it when the tail has passed it: the register's write
     /// is behind this one ([`Bus`](crate::bus::Bus)).
     #[inline(always)]
-    pub(crate) fn write(&self, number: u32, words: [u64; 2]) {
+    pub(crate) fn write(self, number: u32, words: [u64; 2]) {
         let [address, rest] = self.descriptor(number);
         address.store(words[0], Relaxed);
         rest.store(words[1], Release);
@@ -102,7 +125,7 @@ impl Ring {
 
     /// The word of a descriptor that says whether the device is done with it.
     #[inline(always)]
-    pub(crate) fn read(&self, number: u32) -> u64 {
+    pub(crate) fn read(self, number: u32) -> u64 {
         // Acquire: what the device has written before it said so is there.
         self.descriptor(number)[1].load(Acquire)
     }

@@ -82,6 +82,26 @@ enum Part {
     Skipped,
 }
 
+/// What one look at the ring has found.
+#[derive(Default)]
+struct Came {
+    frames: u64,
+    bytes: u64,
+}
+
+impl Came {
+    /// Adds a frame to `out`, which has room for it.
+    #[inline(always)]
+    fn add(&mut self, len: usize, done: Received, mut frame: Mbuf, out: &mut BurstMut<'_>) {
+        if done.is_verified() {
+            frame.add_flags(MbufFlags::CHECKSUM_TRUSTED);
+        }
+        self.frames += 1;
+        self.bytes += len as u64;
+        drop(out.push(frame));
+    }
+}
+
 /// A receive queue.
 pub(crate) struct Rx<Q: RxControl, C, F> {
     parts: RxParts<Q, C>,
@@ -123,44 +143,56 @@ impl<Q: RxControl, C: Clock, F: Format> Rx<Q, C, F> {
     /// Adds the frames that have come to `out`, and counts them, those that are lost too.
     #[inline(always)]
     fn collect(&mut self, out: &mut BurstMut<'_>, tally: &mut Tally) {
-        let (mut frames, mut bytes) = (0, 0);
+        let mut came = Came::default();
+        while let Some((mbuf, done)) = self.collect_plain(out, &mut came) {
+            match self.gather(mbuf, done) {
+                None => {}
+                Some(Ok(frame)) => came.add(frame.total_len(), done, frame, out),
+                Some(Err(cause)) => {
+                    came.frames += 1;
+                    tally.count_dropped(cause, 1);
+                }
+            }
+        }
+        if came.frames > 0 {
+            tally.count_from_wire(came.frames, came.bytes);
+        }
+    }
+
+    /// Adds frames that are each in one buffer, and right. Ends with a buffer that is anything else.
+    #[inline(always)]
+    fn collect_plain(
+        &mut self,
+        out: &mut BurstMut<'_>,
+        came: &mut Came,
+    ) -> Option<(Mbuf, Received)> {
+        let slots = self.parts.ring.slots();
+        let (mut next, filled) = (self.next, self.filled);
         // Of a whole frame in one buffer.
-        let most = self.parts.room.min(self.parts.longest);
-        while out.free() > 0 && self.next != self.filled {
-            let done = F::received(self.parts.ring.read(self.next));
+        let most = match self.part {
+            Part::First => self.parts.room.min(self.parts.longest),
+            Part::Of(_) | Part::Skipped => 0,
+        };
+        let mut other = None;
+        while out.free() > 0 && next != filled {
+            let done = F::received(slots.read(next));
             if !done.is_done() {
                 break;
             }
-            let slot = self.parts.ring.slot(self.next);
-            let Some(mut mbuf) = self.posted.get_mut(slot).and_then(Option::take) else {
+            let posted = self.posted.get_mut(slots.of(next));
+            let Some(mut mbuf) = posted.and_then(Option::take) else {
                 break;
             };
-            self.next = self.next.wrapping_add(1);
+            next = next.wrapping_add(1);
             let len = done.len();
-            if done.is_good() && self.part == Part::First && (1..=most).contains(&len) {
-                let fits = mbuf.append(len).is_some();
-                debug_assert!(fits, "no more than was posted");
-            } else {
-                mbuf = match self.gather(mbuf, done) {
-                    None => continue,
-                    Some(Ok(frame)) => frame,
-                    Some(Err(cause)) => {
-                        frames += 1;
-                        tally.count_dropped(cause, 1);
-                        continue;
-                    }
-                };
+            if !done.is_good() || len.wrapping_sub(1) >= most || mbuf.append(len).is_none() {
+                other = Some((mbuf, done));
+                break;
             }
-            if done.is_verified() {
-                mbuf.add_flags(MbufFlags::CHECKSUM_TRUSTED);
-            }
-            frames += 1;
-            bytes += mbuf.total_len() as u64;
-            drop(out.push(mbuf));
+            came.add(len, done, mbuf, out);
         }
-        if frames > 0 {
-            tally.count_from_wire(frames, bytes);
-        }
+        self.next = next;
+        other
     }
 
     /// Adds a buffer to a frame of several, or finds out what is wrong with it. `None` if there is
@@ -213,35 +245,37 @@ impl<Q: RxControl, C: Clock, F: Format> Rx<Q, C, F> {
     /// Posts as many buffers as there is room for, and as can be had.
     #[inline(always)]
     fn post(&mut self, mut alloc: impl FnMut(&mut Burst<REFILL>, usize) -> usize) {
-        let before = self.filled;
+        let RxParts {
+            ring,
+            addresses,
+            room,
+            ..
+        } = &self.parts;
+        let (slots, mut filled) = (ring.slots(), self.filled);
         let mut fresh = Burst::<REFILL>::new();
-        loop {
-            let free = self.free();
+        let mut unreachable = false;
+        while !unreachable {
+            let free = (ring.size() - 1 - filled.wrapping_sub(self.next)) as usize;
             if free == 0 || alloc(&mut fresh, free.min(REFILL)) == 0 {
                 break;
             }
-            let mut unreachable = false;
             fresh.take_all(|mbuf| {
                 let data = NonNull::new(mbuf.data_ptr().cast_mut());
-                let at = data.and_then(|data| self.parts.addresses.of(data, self.parts.room));
-                let slot = self.parts.ring.slot(self.filled);
-                let (Some(address), Some(posted)) = (at, self.posted.get_mut(slot)) else {
+                let at = data.and_then(|data| addresses.of(data, *room));
+                let posted = self.posted.get_mut(slots.of(filled));
+                let (Some(address), Some(posted)) = (at, posted) else {
                     // Of a region that the device was not given: it goes back.
                     unreachable = true;
                     return;
                 };
                 *posted = Some(mbuf);
-                self.parts
-                    .ring
-                    .write(self.filled, [address, Received::POSTED]);
-                self.filled = self.filled.wrapping_add(1);
+                slots.write(filled, [address, Received::POSTED]);
+                filled = filled.wrapping_add(1);
             });
-            if unreachable {
-                break;
-            }
         }
-        if self.filled != before {
-            let tail = self.parts.ring.slot(self.filled) as u32;
+        if self.filled != filled {
+            let tail = slots.of(filled) as u32;
+            self.filled = filled;
             self.parts.control.set_tail(tail);
         }
     }
@@ -261,7 +295,8 @@ impl<Q: RxControl, C: Clock, F: Format> Rx<Q, C, F> {
     /// Whether the device has filled all that was posted.
     #[inline(always)]
     fn is_dry(&self) -> bool {
-        F::received(self.parts.ring.read(self.filled.wrapping_sub(1))).is_done()
+        let last = self.filled.wrapping_sub(1);
+        F::received(self.parts.ring.slots().read(last)).is_done()
     }
 
     #[cold]

@@ -53,8 +53,9 @@ pub(crate) struct TxParts<Q, C> {
 /// What is sent together.
 #[derive(Clone, Copy, Default)]
 struct Batch {
-    /// Number of the descriptor that is reported.
+    /// The descriptor that is reported: its number, and what is in it.
     last: u32,
+    words: [u64; 2],
     frames: u64,
     bytes: u64,
 }
@@ -69,8 +70,6 @@ pub(crate) struct Tx<Q: TxControl, C, F> {
     /// Numbers of the oldest descriptor on its way, and of the next to be written.
     oldest: u32,
     next: u32,
-    /// A descriptor that is not written yet: it may be the one that is reported.
-    held: Option<[u64; 2]>,
     copy: Assembly,
     /// Bytes of a page of the pool, a power of two. No piece crosses one: QEMU's models drop a
     /// frame, and report it as sent, if the pages of a piece do not follow each other behind the
@@ -88,7 +87,6 @@ impl<Q: TxControl, C: Clock, F: TxFormat> Tx<Q, C, F> {
             batches: VecDeque::with_capacity(size as usize),
             oldest: 0,
             next: 0,
-            held: None,
             copy: Assembly::new(),
             page: parts.pool.region().page_size(),
             format: PhantomData,
@@ -102,37 +100,41 @@ impl<Q: TxControl, C: Clock, F: TxFormat> Tx<Q, C, F> {
         (self.parts.ring.size() - 1 - self.next.wrapping_sub(self.oldest)) as usize
     }
 
+    /// Puts a frame into the ring, or counts it as an error.
+    ///
+    /// # Errors
+    /// Gives it back if there is no room for it at present.
     #[inline(always)]
-    fn post(&mut self, mbuf: Mbuf, batch: &mut Batch, cache: &mut PoolCache, sent: &mut Sent) {
-        let len = mbuf.len();
-        let longest = self.parts.longest;
+    fn post(
+        &mut self,
+        mbuf: Mbuf,
+        batch: &mut Batch,
+        cache: &mut PoolCache,
+        sent: &mut Sent,
+    ) -> Result<(), Mbuf> {
+        let (len, data) = (mbuf.len(), mbuf.data_ptr());
         let request = F::request(&mbuf);
-        if self.pieces(&mbuf) == 1
-            && mbuf.segment_count() == 1
-            && (SHORTEST..=longest).contains(&len)
+        if mbuf.segment_count() == 1
+            && (SHORTEST..=self.parts.longest).contains(&len)
+            && len <= self.rest_of_page(data.addr())
             && request.is_none_or(|request| request.fits(len))
-            && let Some(data) = NonNull::new(mbuf.data_ptr().cast_mut())
+            && self.free() > usize::from(request.is_some())
+            && let Some(data) = NonNull::new(data.cast_mut())
             && let Some(address) = self.parts.addresses.of(data, len)
         {
             let summed = self.put_context(request);
-            self.put([address, F::piece(len, len, true) | summed]);
+            batch.words = [address, F::piece(len, len, true) | summed];
+            self.put(batch.words);
             self.keep(mbuf, len, batch);
-            return;
+            return Ok(());
         }
-        if let Err(mbuf) = self.post_slowly(mbuf, batch, cache) {
-            sent.count_errors(1);
-            if let Some(mbuf) = mbuf {
-                cache.free(mbuf);
-            }
-        }
+        self.post_slowly(mbuf, batch, cache, sent)
     }
 
-    /// Writes the descriptor that was held back, and holds this one back.
+    /// The device does not look at it before the tail has passed it.
     #[inline(always)]
     fn put(&mut self, words: [u64; 2]) {
-        if let Some(held) = self.held.replace(words) {
-            self.parts.ring.write(self.next.wrapping_sub(1), held);
-        }
+        self.parts.ring.slots().write(self.next, words);
         self.next = self.next.wrapping_add(1);
     }
 
@@ -149,7 +151,7 @@ impl<Q: TxControl, C: Clock, F: TxFormat> Tx<Q, C, F> {
     /// Keeps a frame until its last piece, which was put just now, has been sent.
     #[inline(always)]
     fn keep(&mut self, mbuf: Mbuf, len: usize, batch: &mut Batch) {
-        let slot = self.parts.ring.slot(self.next.wrapping_sub(1));
+        let slot = self.parts.ring.slots().of(self.next.wrapping_sub(1));
         if let Some(posted) = self.posted.get_mut(slot) {
             *posted = Some(mbuf);
         }
@@ -157,12 +159,33 @@ impl<Q: TxControl, C: Clock, F: TxFormat> Tx<Q, C, F> {
         batch.bytes += len as u64;
     }
 
-    /// A frame of several pieces, one that must be padded, or one that the device cannot reach.
+    /// The same for a frame of several pieces, one that must be padded, one that the device cannot
+    /// reach, or one for which there is no room.
+    #[cold]
+    fn post_slowly(
+        &mut self,
+        mbuf: Mbuf,
+        batch: &mut Batch,
+        cache: &mut PoolCache,
+        sent: &mut Sent,
+    ) -> Result<(), Mbuf> {
+        if self.needed_at_most(&mbuf) > self.free() {
+            return Err(mbuf);
+        }
+        if let Err(mbuf) = self.post_pieces(mbuf, batch, cache) {
+            sent.count_errors(1);
+            if let Some(mbuf) = mbuf {
+                cache.free(mbuf);
+            }
+        }
+        Ok(())
+    }
+
+    /// A frame that there is room for.
     ///
     /// # Errors
     /// It cannot be sent; the frame, if it is still there.
-    #[cold]
-    fn post_slowly(
+    fn post_pieces(
         &mut self,
         mut mbuf: Mbuf,
         batch: &mut Batch,
@@ -196,7 +219,9 @@ impl<Q: TxControl, C: Clock, F: TxFormat> Tx<Q, C, F> {
                 let (piece, rest) = segment.split_at(rest_of_page.min(segment.len()));
                 left -= 1;
                 if let Some(address) = self.address(piece) {
-                    self.put([address, F::piece(piece.len(), total, left == 0) | summed]);
+                    let word = F::piece(piece.len(), total, left == 0) | summed;
+                    batch.words = [address, word];
+                    self.put(batch.words);
                 }
                 segment = rest;
             }
@@ -238,24 +263,8 @@ impl<Q: TxControl, C: Clock, F: TxFormat> Tx<Q, C, F> {
         mbuf.segments().map(pieces).sum()
     }
 
-    /// Descriptors that there must be for a frame.
-    #[inline(always)]
-    fn needed(&self, mbuf: &Mbuf) -> usize {
-        let (len, context) = (mbuf.len(), usize::from(F::request(mbuf).is_some()));
-        if mbuf.segment_count() == 1
-            && len >= SHORTEST
-            && let Some(data) = NonNull::new(mbuf.data_ptr().cast_mut())
-            && self.parts.addresses.of(data, len).is_some()
-        {
-            self.pieces(mbuf).min(MAX_PIECES) + context
-        } else {
-            self.needed_at_most(mbuf) + context
-        }
-    }
-
-    /// The same for a frame that may have to be padded, over the end of a page, or copied: each
-    /// buffer of the copy begins anywhere in a page.
-    #[cold]
+    /// Descriptors that there must be for a frame, which may have to be padded, over the end of a
+    /// page, or copied: each buffer of the copy begins anywhere in a page.
     fn needed_at_most(&self, mbuf: &Mbuf) -> usize {
         let most = if self.reaches(mbuf) {
             self.pieces(mbuf) + usize::from(mbuf.total_len() < SHORTEST)
@@ -263,7 +272,7 @@ impl<Q: TxControl, C: Clock, F: TxFormat> Tx<Q, C, F> {
             let room = self.parts.pool.data_room();
             mbuf.total_len().div_ceil(room) * (1 + room.div_ceil(self.page))
         };
-        most.min(MAX_PIECES)
+        most.min(MAX_PIECES) + usize::from(F::request(mbuf).is_some())
     }
 
     fn address(&self, segment: &[u8]) -> Option<u64> {
@@ -297,25 +306,25 @@ impl<Q: TxControl, C: Clock, F: TxFormat> Tx<Q, C, F> {
     }
 
     /// Takes back what has been sent, batch by batch, and counts it.
+    #[inline(always)]
     fn complete(&mut self, sent: &mut Sent, mut done: impl FnMut(Mbuf)) {
-        while let Some(&Batch {
-            last,
-            frames,
-            bytes,
-        }) = self.batches.front()
-            && is_sent(self.parts.ring.read(last))
+        let slots = self.parts.ring.slots();
+        let mut oldest = self.oldest;
+        while let Some(batch) = self.batches.front()
+            && is_sent(slots.read(batch.last))
         {
-            let end = last.wrapping_add(1);
-            while self.oldest != end {
-                let slot = self.parts.ring.slot(self.oldest);
-                if let Some(mbuf) = self.posted.get_mut(slot).and_then(Option::take) {
+            let end = batch.last.wrapping_add(1);
+            while oldest != end {
+                let posted = self.posted.get_mut(slots.of(oldest));
+                if let Some(mbuf) = posted.and_then(Option::take) {
                     done(mbuf);
                 }
-                self.oldest = self.oldest.wrapping_add(1);
+                oldest = oldest.wrapping_add(1);
             }
+            sent.count(batch.frames, batch.bytes);
             self.batches.pop_front();
-            sent.count(frames, bytes);
         }
+        self.oldest = oldest;
     }
 
     fn free_sent(&mut self, cache: &mut PoolCache, sent: &mut Sent) {
@@ -335,34 +344,25 @@ impl<Q: TxControl, C: Clock + 'static, F: TxFormat> TxDriver for Tx<Q, C, F> {
     /// counts them.
     #[inline]
     fn tx(&mut self, cache: &mut PoolCache, burst: &mut BurstMut<'_>, sent: &mut Sent) -> usize {
-        let frames = burst.as_slice().iter();
-        let wanted = frames.map(|mbuf| self.needed(mbuf)).sum::<usize>();
         // Late and many at once: each look has a cache line come over that the device writes.
         let size = self.parts.ring.size() as usize;
-        if self.free() < wanted.max(size / 4) || burst.is_empty() {
+        if self.free() < burst.len().max(size / 4) || burst.is_empty() {
             self.free_sent(cache, sent);
         }
-        let mut free = self.free();
-        let mut taken = burst.len();
-        if wanted > free {
-            let fits = |mbuf: &&Mbuf| {
-                let left = free.checked_sub(self.needed(mbuf));
-                free = left.unwrap_or(free);
-                left.is_some()
-            };
-            taken = burst.as_slice().iter().take_while(fits).count();
-        }
-        if taken == 0 {
-            return 0;
-        }
         let mut batch = Batch::default();
-        burst.take_front(taken, |mbuf| self.post(mbuf, &mut batch, cache, sent));
-        if let Some([address, word]) = self.held.take() {
+        let mut taken = burst.take_while(|mbuf| self.post(mbuf, &mut batch, cache, sent));
+        if !burst.is_empty() {
+            // A frame of several pieces: it may want room that was not looked for.
+            self.free_sent(cache, sent);
+            taken += burst.take_while(|mbuf| self.post(mbuf, &mut batch, cache, sent));
+        }
+        if batch.frames > 0 {
             batch.last = self.next.wrapping_sub(1);
-            let word = word | REPORT;
-            self.parts.ring.write(batch.last, [address, word]);
+            let [address, word] = batch.words;
+            let slots = self.parts.ring.slots();
+            slots.write(batch.last, [address, word | REPORT]);
+            let tail = slots.of(self.next) as u32;
             self.batches.push_back(batch);
-            let tail = self.parts.ring.slot(self.next) as u32;
             self.parts.control.set_tail(tail);
         }
         taken
