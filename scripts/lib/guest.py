@@ -172,9 +172,10 @@ class Monitor(Lines):
 
 
 class Guest:
-    """A running machine: its console goes to a file, its second serial port is `control`."""
+    """A running machine: its console goes to a file, its second serial port is `control`. `within`
+    are the words of a command that has another as its last words."""
 
-    def __init__(self, log, kernel, image, arguments, append):
+    def __init__(self, log, kernel, image, arguments, append, within=()):
         self.log = log
         self.control, self.monitor = Lines(), Monitor()
         sockets = {"control": self.control.other, "monitor": self.monitor.other}
@@ -184,7 +185,7 @@ class Guest:
         # buffer that another may have freed while it waited for its lock (do_st_mmio_leN), and
         # writes of registers hit the guest's memory.
         words = [
-            "qemu-system-x86_64", "-accel", "tcg,thread=single", "-machine", "q35", "-cpu", "max",
+            *within, "qemu-system-x86_64", "-accel", "tcg,thread=single", "-machine", "q35", "-cpu", "max",
             "-smp", "2", "-m", "1024",
             "-nodefaults", "-display", "none", "-no-reboot",
             "-kernel", kernel.image, "-initrd", image,

@@ -1,6 +1,6 @@
 //! What a test is given.
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail};
 
 use crate::machine::{Machine, Owner};
 use crate::nic::{self, Nic};
@@ -10,19 +10,28 @@ pub(crate) struct Bench {
     pub(crate) machine: &'static Machine,
     pub(crate) a: Nic,
     pub(crate) b: Nic,
+    /// Those that are the kernel's, where there are more.
+    pub(crate) others: Vec<Nic>,
 }
 
 impl Bench {
     pub(crate) fn set_up(machine: &'static Machine) -> Result<Self> {
         let nics = nic::all()?;
-        ensure!(nics.len() == 2, "the machine has not two NICs: {nics:?}");
-        for nic in &nics {
+        let [a, b, others @ ..] = &nics[..] else {
+            bail!("the machine has not two NICs: {nics:?}");
+        };
+        for nic in [a, b] {
             nic.give_to(machine.owner)?;
             if machine.owner == Owner::Kernel {
                 nic.bring_up()?;
             }
         }
-        let [a, b] = [nics[0].clone(), nics[1].clone()];
-        Ok(Self { machine, a, b })
+        let (a, b, others) = (a.clone(), b.clone(), others.to_vec());
+        Ok(Self {
+            machine,
+            a,
+            b,
+            others,
+        })
     }
 }

@@ -3,7 +3,7 @@
 use crate::nic::Nic;
 use crate::suite::{self, Test};
 
-/// A machine with two NICs, `a` and `b`, wired back to back.
+/// A machine with two NICs, `a` and `b`, wired back to back; or each to one of the kernel's.
 pub(crate) struct Machine {
     /// As `scripts/qemu-test` calls it: mostly the driver of ours that it is for.
     pub(crate) name: &'static str,
@@ -36,11 +36,13 @@ impl Owner {
 /// What every driver of a NIC must do.
 const NIC: &[&[Test]] = &[
     suite::FRAMES,
+    suite::QUEUES,
     suite::FULL,
     suite::FILTERS,
     suite::LINK,
     suite::TRIGGER,
     suite::KERNEL,
+    suite::SLEEP,
     suite::LIFE,
     suite::UNPLUG,
 ];
@@ -49,11 +51,13 @@ const NIC: &[&[Test]] = &[
 /// loses so cannot be in a ledger.
 const NIC_82576: &[&[Test]] = &[
     suite::FRAMES,
+    suite::QUEUES,
     suite::OVERRUN,
     suite::FILTERS,
     suite::LINK,
     suite::TRIGGER,
     suite::KERNEL,
+    suite::SLEEP,
     suite::LIFE,
     suite::UNPLUG,
 ];
@@ -67,8 +71,15 @@ pub(crate) const MACHINES: &[Machine] = &[
         "af_packet",
         Owner::Kernel,
         1,
-        &[suite::FILTERS, suite::LINK],
+        &[suite::FILTERS, suite::LINK, suite::SLEEP],
     ),
+    machine(
+        "virtio-queues",
+        Owner::Program,
+        2,
+        &[suite::QUEUES, suite::FILTERS],
+    ),
+    machine("forward", Owner::Program, 1, &[suite::FORWARD]),
     machine("sriov", Owner::Program, 1, &[suite::SRIOV]),
     machine("refusals", Owner::Program, 1, &[suite::REFUSALS]),
     machine("no-iommu", Owner::Kernel, 1, &[suite::NO_IOMMU]),

@@ -25,16 +25,17 @@ pub(crate) const LINK: &[Test] = &[Test {
     run: link,
 }];
 
+pub(crate) const SLEEP: &[Test] = &[Test {
+    name: "sleep",
+    shows: "a loop that sleeps is woken by the frame that comes, and has it",
+    run: sleep,
+}];
+
 pub(crate) const LIFE: &[Test] = &[
     Test {
         name: "restart",
         shows: "a port stops and starts many times (100; igb: 10), with traffic each time",
         run: restart,
-    },
-    Test {
-        name: "sleep",
-        shows: "a loop that sleeps is woken by the frame that comes, and has it",
-        run: sleep,
     },
     Test {
         name: "killed",

@@ -1,6 +1,7 @@
 //! The tests.
 
 mod filters;
+mod forward;
 mod frames;
 mod kernel;
 mod life;
@@ -14,9 +15,10 @@ use anyhow::Result;
 use crate::bench::Bench;
 
 pub(crate) use self::filters::FILTERS;
-pub(crate) use self::frames::{FRAMES, FULL};
+pub(crate) use self::forward::FORWARD;
+pub(crate) use self::frames::{FRAMES, FULL, QUEUES};
 pub(crate) use self::kernel::KERNEL;
-pub(crate) use self::life::{LIFE, LINK, OVERRUN, UNPLUG};
+pub(crate) use self::life::{LIFE, LINK, OVERRUN, SLEEP, UNPLUG};
 pub(crate) use self::refusals::{NO_IOMMU, REFUSALS};
 pub(crate) use self::sriov::SRIOV;
 pub(crate) use self::trigger::TRIGGER;
