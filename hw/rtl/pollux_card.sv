@@ -95,10 +95,14 @@ module pollux_card #(
     logic [WRITERS*13-1:0]  desc_length;
     logic [WRITERS*8-1:0]   desc_func;
     logic [WRITERS*256-1:0] data;
-    logic                   inc_events_discarded;
+    logic                   rd_valid, rd_ready, rd_tvalid, rd_tready, rd_tlast, rd_tuser, inc_events_discarded;
+    logic [63:0]            rd_address;
+    logic [15:0]            rd_length;
+    logic [7:0]             rd_tag, rd_func, rd_status_tag;
+    logic [255:0]           rd_tdata;
+    logic [31:0]            rd_tkeep;
     logic [EVENT_QUEUES-1:0] irq;
 
-    /* verilator lint_off PINCONNECTEMPTY */
     host_bus #(
         .PORTS(PORTS), .STREAMS(STREAMS), .RX_FIFO_WORDS(RX_FIFO_WORDS), .TLB_ENTRIES(TLB_ENTRIES),
         .EVENT_QUEUES(EVENT_QUEUES), .RD_TAGS(RD_TAGS), .ARP_ENTRIES(ARP_ENTRIES), .GIT_HASH(GIT_HASH)
@@ -117,12 +121,12 @@ module pollux_card #(
         .s_wr_desc_valid(desc_valid), .s_wr_desc_ready(desc_ready), .s_wr_desc_address(desc_address),
         .s_wr_desc_length(desc_length), .s_wr_desc_func(desc_func), .s_wr_data_tvalid(data_valid),
         .s_wr_data_tready(data_ready), .s_wr_data_tdata(data), .s_wr_data_tlast(data_last), .m_wr_taken(taken),
-        .s_rd_desc_valid(1'b0), .s_rd_desc_ready(), .s_rd_desc_address(64'd0), .s_rd_desc_length(16'd0),
-        .s_rd_desc_tag(8'd0), .s_rd_desc_func(8'd0), .m_rd_data_tvalid(), .m_rd_data_tready(1'b1),
-        .m_rd_data_tdata(), .m_rd_data_tkeep(), .m_rd_data_tlast(), .m_rd_data_tuser(), .m_rd_status_tag(),
-        .m_rd_status_error(), .s_irq(irq), .inc_events_discarded
+        .s_rd_desc_valid(rd_valid), .s_rd_desc_ready(rd_ready), .s_rd_desc_address(rd_address),
+        .s_rd_desc_length(rd_length), .s_rd_desc_tag(rd_tag), .s_rd_desc_func(rd_func), .m_rd_data_tvalid(rd_tvalid),
+        .m_rd_data_tready(rd_tready), .m_rd_data_tdata(rd_tdata), .m_rd_data_tkeep(rd_tkeep),
+        .m_rd_data_tlast(rd_tlast), .m_rd_data_tuser(rd_tuser), .m_rd_status_tag(rd_status_tag), .s_irq(irq),
+        .inc_events_discarded
     );
-    /* verilator lint_on PINCONNECTEMPTY */
 
     // ---- Memory ---------------------------------------------------------------------------------
 
@@ -141,6 +145,15 @@ module pollux_card #(
     logic [PORTS*8-1:0]  tlb_func;
     logic [PORTS*4-1:0]  commit_outcome;
     logic [PORTS*32-1:0] commit_mac, commit_parsed, commit_placed;
+    logic [PORTS-1:0]    piece_valid, piece_ready, piece_flush, done_valid, done_end, read_idle, fifo_idle;
+    logic [PORTS*256-1:0] piece;
+    logic [PORTS*2-1:0]  done_status;
+    logic [PORTS*16-1:0] done_length, pull_length;
+    logic [PORTS-1:0]    pull_valid, pull_ready, pull_tvalid, pull_tready;
+    logic [PORTS*64-1:0] pull_address;
+    logic [255:0]        pull_tdata;
+    logic [31:0]         pull_tkeep;
+    logic                pull_tlast, pull_tuser;
     logic                edge_valid, edge_ready;
     logic [2:0]          edge_queue;
     logic [511:0]        edge_record;
@@ -169,7 +182,17 @@ module pollux_card #(
         .m_desc_address(desc_address[EVENTS*64 +: 64]), .m_desc_length(desc_length[EVENTS*13 +: 13]),
         .m_desc_func(desc_func[EVENTS*8 +: 8]), .m_data_tvalid(data_valid[EVENTS]),
         .m_data_tready(data_ready[EVENTS]), .m_data_tdata(data[EVENTS*256 +: 256]), .m_data_tlast(data_last[EVENTS]),
-        .m_taken(taken[EVENTS]), .inc_events_discarded, .m_irq(irq)
+        .m_taken(taken[EVENTS]), .inc_events_discarded, .m_irq(irq),
+        .m_piece_valid(piece_valid), .m_piece_ready(piece_ready), .m_piece(piece), .m_piece_flush(piece_flush),
+        .s_done_valid(done_valid), .s_done_end(done_end), .s_done_status(done_status), .s_done_length(done_length),
+        .s_read_idle(read_idle), .s_fifo_idle(fifo_idle), .s_rd_desc_valid(pull_valid), .s_rd_desc_ready(pull_ready),
+        .s_rd_desc_address(pull_address), .s_rd_desc_length(pull_length), .m_rd_data_tvalid(pull_tvalid),
+        .m_rd_data_tready(pull_tready), .m_rd_data_tdata(pull_tdata), .m_rd_data_tkeep(pull_tkeep),
+        .m_rd_data_tlast(pull_tlast), .m_rd_data_tuser(pull_tuser), .m_rd_desc_valid(rd_valid),
+        .m_rd_desc_ready(rd_ready), .m_rd_desc_address(rd_address), .m_rd_desc_length(rd_length),
+        .m_rd_desc_tag(rd_tag), .m_rd_desc_func(rd_func), .s_rd_data_tvalid(rd_tvalid), .s_rd_data_tready(rd_tready),
+        .s_rd_data_tdata(rd_tdata), .s_rd_data_tkeep(rd_tkeep), .s_rd_data_tlast(rd_tlast),
+        .s_rd_data_tuser(rd_tuser), .s_rd_status_tag(rd_status_tag)
     );
 
     // ---- Time -----------------------------------------------------------------------------------
@@ -202,7 +225,7 @@ module pollux_card #(
 
             port #(
                 .PORT(p), .PORTS(PORTS), .STREAMS(STREAMS), .RX_FIFO_WORDS(RX_FIFO_WORDS),
-                .RX_FIFO_FRAMES(RX_FIFO_FRAMES), .ARP_ENTRIES(ARP_ENTRIES)
+                .RX_FIFO_FRAMES(RX_FIFO_FRAMES), .TX_FIFO_WORDS(TX_FIFO_WORDS), .ARP_ENTRIES(ARP_ENTRIES)
             ) port (
                 .clk_net, .rst_net(net_rst), .clk_core, .rst_core(others_rst), .now_stamp, .now_wire, .now_wire_valid,
                 .core_stamp, .xgmii_rxd(mac_rxd[p*64 +: 64]), .xgmii_rxc(mac_rxc[p*8 +: 8]),
@@ -230,11 +253,18 @@ module pollux_card #(
                 .m_desc_valid(desc_valid[p]), .m_desc_ready(desc_ready[p]), .m_desc_address(desc_address[p*64 +: 64]),
                 .m_desc_length(desc_length[p*13 +: 13]), .m_desc_func(desc_func[p*8 +: 8]),
                 .m_data_tvalid(data_valid[p]), .m_data_tready(data_ready[p]), .m_data_tdata(data[p*256 +: 256]),
-                .m_data_tlast(data_last[p]), .m_taken(taken[p])
+                .m_data_tlast(data_last[p]), .m_taken(taken[p]),
+                .s_piece_valid(piece_valid[p]), .s_piece_ready(piece_ready[p]), .s_piece(piece[p*256 +: 256]),
+                .s_piece_flush(piece_flush[p]), .m_done_valid(done_valid[p]), .m_done_end(done_end[p]),
+                .m_done_status(done_status[p*2 +: 2]), .m_done_length(done_length[p*16 +: 16]),
+                .m_read_idle(read_idle[p]), .m_fifo_idle(fifo_idle[p]), .m_rd_desc_valid(pull_valid[p]),
+                .m_rd_desc_ready(pull_ready[p]), .m_rd_desc_address(pull_address[p*64 +: 64]),
+                .m_rd_desc_length(pull_length[p*16 +: 16]), .s_rd_data_tvalid(pull_tvalid[p]),
+                .s_rd_data_tready(pull_tready[p]), .s_rd_data_tdata(pull_tdata), .s_rd_data_tkeep(pull_tkeep),
+                .s_rd_data_tlast(pull_tlast), .s_rd_data_tuser(pull_tuser)
             );
         end
     endgenerate
 
-    // What is not there yet.
-    wire unused = &{1'b0, addr[16:15], TX_FIFO_WORDS[0]};
+    wire unused = &{1'b0, addr[16:15]};
 endmodule

@@ -8,6 +8,7 @@ module port #(
     parameter STREAMS        = 16,    // besides the catch-all
     parameter RX_FIFO_WORDS  = 2048,  // 64-bit words of the receive fifo
     parameter RX_FIFO_FRAMES = 256,   // frames that have metadata in it
+    parameter TX_FIFO_WORDS  = 512,   // 256-bit words of the transmit fifo
     parameter ARP_ENTRIES    = 256    // stations
 ) (
     input  logic         clk_net,
@@ -90,9 +91,33 @@ module port #(
     input  logic         m_data_tready,
     output logic [255:0] m_data_tdata,
     output logic         m_data_tlast,
-    input  logic         m_taken
+    input  logic         m_taken,
+
+    // Descriptors to send, and what becomes of them; what is left of packets that were read.
+    input  logic         s_piece_valid,
+    output logic         s_piece_ready,
+    input  logic [255:0] s_piece,
+    input  logic         s_piece_flush,
+    output logic         m_done_valid,
+    output logic         m_done_end,
+    output logic [1:0]   m_done_status,
+    output logic [15:0]  m_done_length,
+    output logic         m_read_idle,
+    output logic         m_fifo_idle,
+
+    // Reads of memory, and what they bring.
+    output logic         m_rd_desc_valid,
+    input  logic         m_rd_desc_ready,
+    output logic [63:0]  m_rd_desc_address,
+    output logic [15:0]  m_rd_desc_length,
+    input  logic         s_rd_data_tvalid,
+    output logic         s_rd_data_tready,
+    input  logic [255:0] s_rd_data_tdata,
+    input  logic [31:0]  s_rd_data_tkeep,
+    input  logic         s_rd_data_tlast,
+    input  logic         s_rd_data_tuser
 );
-    localparam META_W = layouts_pkg::RX_META_W;
+    localparam META_W = layouts_pkg::RX_META_W, TX_W = layouts_pkg::TX_META_W;
 
     // ---- Registers ------------------------------------------------------------------------------
 
@@ -233,7 +258,7 @@ module port #(
     logic              s_valid, s_ready, s_last, s_meta_valid, s_meta_ready;
     logic [63:0]       s_data;
     logic [7:0]        s_keep;
-    logic [layouts_pkg::TX_META_W-1:0] s_meta;
+    logic [TX_W-1:0]   s_meta;
 
     net #(.STREAMS(STREAMS), .ARP_ENTRIES(ARP_ENTRIES)) net (
         .clk(clk_net), .rst(rst_net),
@@ -328,16 +353,47 @@ module port #(
 
     // ---- To the wire ----------------------------------------------------------------------------
 
-    assign s_valid      = 1'b0;
-    assign s_data       = '0;
-    assign s_keep       = '0;
-    assign s_last       = 1'b0;
-    assign s_meta_valid = 1'b0;
-    assign s_meta       = '0;
-    assign gen_running  = 1'b0;
-    assign tx_idle      = !tx_net_busy && !tx_mac_busy;
-    assign inc[regs_pkg::PORT_GEN_PACKETS_ROW/8] = 1'b0;
+    logic              r_valid, r_last, r_back;
+    logic [255:0]      r_data;
+    logic [31:0]       r_keep;
+    logic [TX_W-1:0]   r_meta, h_meta;
+    logic              h_valid, h_ready, h_last, h_meta_valid, h_meta_ready, tx_fifo_busy;
+    logic [63:0]       h_data;
+    logic [7:0]        h_keep;
+    logic [$clog2(TX_FIFO_WORDS):0] tx_free;
 
-    wire unused = &{1'b0, now_stamp[63:32], s_ready, s_meta_ready, gen_start, gen_stop, gen_size, gen_count, gen_gap,
-                    gen_destination, gen_source, win_addr[12:8], stream_port, stream_form, stream_enable};
+    tx_read #(.WORDS(TX_FIFO_WORDS)) tx_read (
+        .clk(clk_core), .rst(rst_core), .s_piece_valid, .s_piece_ready, .s_piece, .s_piece_flush, .m_done_valid,
+        .m_done_end, .m_done_status, .m_done_length, .m_desc_valid(m_rd_desc_valid), .m_desc_ready(m_rd_desc_ready),
+        .m_desc_address(m_rd_desc_address), .m_desc_length(m_rd_desc_length), .s_data_tvalid(s_rd_data_tvalid),
+        .s_data_tready(s_rd_data_tready), .s_data_tdata(s_rd_data_tdata), .s_data_tkeep(s_rd_data_tkeep),
+        .s_data_tlast(s_rd_data_tlast), .s_data_tuser(s_rd_data_tuser),
+        .m_axis_tx_tvalid(r_valid), .m_axis_tx_tdata(r_data), .m_axis_tx_tkeep(r_keep), .m_axis_tx_tlast(r_last),
+        .m_axis_tx_tuser(r_back), .m_axis_meta_tdata(r_meta), .s_free(tx_free), .idle(m_read_idle)
+    );
+
+    tx_fifo #(.WORDS(TX_FIFO_WORDS)) tx_fifo (
+        .clk_core, .rst_core, .s_axis_tx_tvalid(r_valid), .s_axis_tx_tdata(r_data), .s_axis_tx_tkeep(r_keep),
+        .s_axis_tx_tlast(r_last), .s_axis_tx_tuser(r_back), .s_axis_meta_tdata(r_meta), .s_free(tx_free),
+        .idle(m_fifo_idle), .clk_net, .rst_net, .m_axis_tx_tvalid(h_valid), .m_axis_tx_tready(h_ready),
+        .m_axis_tx_tdata(h_data), .m_axis_tx_tkeep(h_keep), .m_axis_tx_tlast(h_last),
+        .m_axis_meta_tvalid(h_meta_valid), .m_axis_meta_tready(h_meta_ready), .m_axis_meta_tdata(h_meta),
+        .busy(tx_fifo_busy)
+    );
+
+    generator generator (
+        .clk(clk_net), .rst(rst_net), .cfg_size(gen_size), .cfg_count(gen_count), .cfg_gap(gen_gap),
+        .cfg_destination_ip(destination_ip), .cfg_destination_port(gen_destination), .cfg_source_port(gen_source),
+        .start(gen_start), .stop(gen_stop), .running(gen_running),
+        .s_axis_tx_tvalid(h_valid), .s_axis_tx_tready(h_ready), .s_axis_tx_tdata(h_data), .s_axis_tx_tkeep(h_keep),
+        .s_axis_tx_tlast(h_last), .s_axis_meta_tvalid(h_meta_valid), .s_axis_meta_tready(h_meta_ready),
+        .s_axis_meta_tdata(h_meta),
+        .m_axis_tx_tvalid(s_valid), .m_axis_tx_tready(s_ready), .m_axis_tx_tdata(s_data), .m_axis_tx_tkeep(s_keep),
+        .m_axis_tx_tlast(s_last), .m_axis_meta_tvalid(s_meta_valid), .m_axis_meta_tready(s_meta_ready),
+        .m_axis_meta_tdata(s_meta), .inc_packets(inc[regs_pkg::PORT_GEN_PACKETS_ROW/8])
+    );
+
+    assign tx_idle = !gen_running && !tx_fifo_busy && !tx_net_busy && !tx_mac_busy;
+
+    wire unused = &{1'b0, now_stamp[63:32], win_addr[12:8], stream_port, stream_form, stream_enable};
 endmodule

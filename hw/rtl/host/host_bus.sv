@@ -102,7 +102,6 @@ module host_bus #(
     output logic                   m_rd_data_tlast,
     output logic                   m_rd_data_tuser,
     output logic [7:0]             m_rd_status_tag,
-    output logic [2:0]             m_rd_status_error,
 
     // Interrupts that are asked for; an event record that was thrown away, which is counted here.
     input  logic [EVENT_QUEUES-1:0] s_irq,
@@ -263,6 +262,9 @@ module host_bus #(
 
     // ---- Reads ----------------------------------------------------------------------------------
 
+    // Why a read failed is counted; who asked only wants to know that it did.
+    logic [2:0] rd_error;
+
     dma_rd #(.TAGS(RD_TAGS)) dma_rd (
         .clk(clk_core), .rst(host_rst), .cfg_max_read, .cfg_bus_master, .cfg_quiesce(quiesce || quiesce_wanted),
         .cfg_timeout_cycles(timeout_cycles), .cfg_quarantine_cycles(quarantine_cycles), .idle(rd_idle),
@@ -272,9 +274,9 @@ module host_bus #(
         .hif_rx_cpl_sop, .hif_rx_cpl_eop, .hif_rx_cpl_header, .hif_rx_cpl_data,
         .m_data_tvalid(m_rd_data_tvalid), .m_data_tready(m_rd_data_tready || discard),
         .m_data_tdata(m_rd_data_tdata), .m_data_tkeep(m_rd_data_tkeep), .m_data_tlast(m_rd_data_tlast),
-        .m_data_tuser(m_rd_data_tuser), .m_status_tag(m_rd_status_tag), .m_status_error(m_rd_status_error),
+        .m_data_tuser(m_rd_data_tuser), .m_status_tag(m_rd_status_tag), .m_status_error(rd_error),
         .inc_reads, .inc_rd_timeout, .inc_rd_unsupported, .inc_rd_abort, .inc_rd_poisoned, .inc_rd_unexpected
     );
 
-    wire unused = &{1'b0, win_addr[8:7], win_addr[1:0], irq_data_ready, irq_taken};
+    wire unused = &{1'b0, win_addr[8:7], win_addr[1:0], irq_data_ready, irq_taken, rd_error};
 endmodule

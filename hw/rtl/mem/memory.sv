@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // What the card keeps in the host's memory, wired with its registers: lists of buffers, the pages
-// that they are in, event queues.
+// that they are in, event queues, transmit rings.
 
 module memory #(
     parameter PORTS        = 4,    // ports of the card
@@ -83,11 +83,50 @@ module memory #(
     output logic                    inc_events_discarded,
 
     // Interrupts that are asked for.
-    output logic [EVENT_QUEUES-1:0] m_irq
+    output logic [EVENT_QUEUES-1:0] m_irq,
+
+    // Descriptors to each port, what becomes of them, what is left of packets that were read.
+    output logic [PORTS-1:0]        m_piece_valid,
+    input  logic [PORTS-1:0]        m_piece_ready,
+    output logic [PORTS*256-1:0]    m_piece,
+    output logic [PORTS-1:0]        m_piece_flush,
+    input  logic [PORTS-1:0]        s_done_valid,
+    input  logic [PORTS-1:0]        s_done_end,
+    input  logic [PORTS*2-1:0]      s_done_status,
+    input  logic [PORTS*16-1:0]     s_done_length,
+    input  logic [PORTS-1:0]        s_read_idle,
+    input  logic [PORTS-1:0]        s_fifo_idle,
+
+    // Reads that ports ask for, and what they bring: to the one that is valid.
+    input  logic [PORTS-1:0]        s_rd_desc_valid,
+    output logic [PORTS-1:0]        s_rd_desc_ready,
+    input  logic [PORTS*64-1:0]     s_rd_desc_address,
+    input  logic [PORTS*16-1:0]     s_rd_desc_length,
+    output logic [PORTS-1:0]        m_rd_data_tvalid,
+    input  logic [PORTS-1:0]        m_rd_data_tready,
+    output logic [255:0]            m_rd_data_tdata,
+    output logic [31:0]             m_rd_data_tkeep,
+    output logic                    m_rd_data_tlast,
+    output logic                    m_rd_data_tuser,
+
+    // All reads, to the host bus.
+    output logic                    m_rd_desc_valid,
+    input  logic                    m_rd_desc_ready,
+    output logic [63:0]             m_rd_desc_address,
+    output logic [15:0]             m_rd_desc_length,
+    output logic [7:0]              m_rd_desc_tag,
+    output logic [7:0]              m_rd_desc_func,
+    input  logic                    s_rd_data_tvalid,
+    output logic                    s_rd_data_tready,
+    input  logic [255:0]            s_rd_data_tdata,
+    input  logic [31:0]             s_rd_data_tkeep,
+    input  logic                    s_rd_data_tlast,
+    input  logic                    s_rd_data_tuser,
+    input  logic [7:0]              s_rd_status_tag
 );
     localparam EVENT = 0, TLB = 1, TX = 2, CLOP = 3;
-    // Who has events: lists, pages, timing.
-    localparam SOURCES = 3;
+    // Who has events: lists, pages, timing, rings.
+    localparam SOURCES = 4;
     logic [SOURCES-1:0]     event_valid, event_ready;
     logic [SOURCES*3-1:0]   event_queue;
     logic [SOURCES*512-1:0] event_record;
@@ -169,7 +208,16 @@ module memory #(
 
     // ---- Rings ----------------------------------------------------------------------------------
 
-    logic        tx_counters_valid;
+    logic [255:0] ring_base;
+    logic [3:0]   ring_enable, ring_rings;
+    logic [19:0]  ring_log2_size;
+    logic [11:0]  ring_queue;
+    logic [127:0] ring_producer;
+    logic [PORTS*32-1:0] ring_consumer;
+    logic [PORTS-1:0]    ring_idle, ring_error, ring_no_event;
+    logic         tx_counters_valid, tx_counters_ready, tx_write;
+    logic [10:0]  tx_addr;
+    logic [31:0]  tx_counters_rdata;
 
     tx_regs tx_registers (
         .clk, .rst, .s_axil_awaddr(s_axil_addr[10:0]), .s_axil_awvalid(s_axil_awvalid[TX]),
@@ -178,11 +226,73 @@ module memory #(
         .s_axil_bready(s_axil_bready[TX]), .s_axil_araddr(s_axil_addr[10:0]), .s_axil_arvalid(s_axil_arvalid[TX]),
         .s_axil_arready(s_axil_arready[TX]), .s_axil_rdata(s_axil_rdata[TX*32 +: 32]), .s_axil_rresp(),
         .s_axil_rvalid(s_axil_rvalid[TX]), .s_axil_rready(s_axil_rready[TX]),
-        .cfg_ring_base(), .cfg_ring_ctrl_enable(), .cfg_ring_ctrl_log2_size(), .cfg_ring_ctrl_queue(),
-        .cfg_ring_producer(), .wr_ring_producer(), .sts_ring_consumer(128'd0), .sts_ring_status_idle(4'hF),
-        .sts_ring_status_error(4'd0), .sts_ring_status_no_event(4'd0),
-        .win_write(), .win_addr(), .win_wdata(), .win_wstrb(), .win_counters_valid(tx_counters_valid),
-        .win_counters_ready(tx_counters_valid), .win_counters_rdata(32'd0)
+        .cfg_ring_base(ring_base), .cfg_ring_ctrl_enable(ring_enable), .cfg_ring_ctrl_log2_size(ring_log2_size),
+        .cfg_ring_ctrl_queue(ring_queue), .cfg_ring_producer(ring_producer), .wr_ring_producer(ring_rings),
+        .sts_ring_consumer(128'(ring_consumer)), .sts_ring_status_idle(4'(ring_idle)),
+        .sts_ring_status_error(4'(ring_error)), .sts_ring_status_no_event(4'(ring_no_event)),
+        .win_write(tx_write), .win_addr(tx_addr), .win_wdata(), .win_wstrb(), .win_counters_valid(tx_counters_valid),
+        .win_counters_ready(tx_counters_ready), .win_counters_rdata(tx_counters_rdata)
+    );
+
+    // The rings' descriptors are one client of rd_mux, packets of each port another.
+    // Of a type, or Icarus 11 does not know the bound of a loop.
+    localparam integer CLIENTS = PORTS + 1;
+    logic         fetch_valid, fetch_ready, fetch_tready;
+    logic [63:0]  fetch_address;
+    logic [15:0]  fetch_length;
+    logic [3:0]   fetch_tag, rd_tag;
+    logic [CLIENTS-1:0] rd_tvalid;
+    logic [PORTS-1:0]    inc_packets, inc_bad, inc_read_failed;
+    logic [PORTS*14-1:0] inc_bytes;
+
+    tx_ring #(.PORTS(PORTS), .EVENT_QUEUES(EVENT_QUEUES)) tx_ring (
+        .clk, .rst, .now_stamp, .cfg_ring_base(ring_base[PORTS*64-1:0]), .cfg_ring_ctrl_enable(ring_enable[PORTS-1:0]),
+        .cfg_ring_ctrl_log2_size(ring_log2_size[PORTS*5-1:0]), .cfg_ring_ctrl_queue(ring_queue[PORTS*3-1:0]),
+        .cfg_ring_producer(ring_producer[PORTS*32-1:0]), .wr_ring_producer(ring_rings[PORTS-1:0]),
+        .sts_ring_consumer(ring_consumer), .sts_ring_status_idle(ring_idle), .sts_ring_status_error(ring_error),
+        .sts_ring_status_no_event(ring_no_event), .m_desc_valid(fetch_valid), .m_desc_ready(fetch_ready),
+        .m_desc_address(fetch_address), .m_desc_length(fetch_length), .m_desc_tag(fetch_tag),
+        .s_data_tvalid(rd_tvalid[0]), .s_data_tready(fetch_tready), .s_data_tdata(m_rd_data_tdata),
+        .s_data_tlast(m_rd_data_tlast), .s_data_tuser(m_rd_data_tuser), .s_data_tag(rd_tag),
+        .m_piece_valid, .m_piece_ready, .m_piece, .m_piece_flush, .s_done_valid, .s_done_end, .s_done_status,
+        .s_done_length, .s_read_idle, .s_fifo_idle, .room, .m_event_valid(event_valid[3]),
+        .m_event_ready(event_ready[3]), .m_event_queue(event_queue[9 +: 3]), .m_event_record(event_record[1536 +: 512]),
+        .inc_packets, .inc_bytes, .inc_bad, .inc_read_failed
+    );
+
+    rd_mux #(.CLIENTS(CLIENTS)) rd_mux (
+        .clk, .rst,
+        .s_desc_valid({s_rd_desc_valid, fetch_valid}), .s_desc_ready({s_rd_desc_ready, fetch_ready}),
+        .s_desc_address({s_rd_desc_address, fetch_address}), .s_desc_length({s_rd_desc_length, fetch_length}),
+        .s_desc_tag({{PORTS{4'd0}}, fetch_tag}), .s_desc_func({CLIENTS{8'd0}}),
+        .m_desc_valid(m_rd_desc_valid), .m_desc_ready(m_rd_desc_ready), .m_desc_address(m_rd_desc_address),
+        .m_desc_length(m_rd_desc_length), .m_desc_tag(m_rd_desc_tag), .m_desc_func(m_rd_desc_func),
+        .s_data_tvalid(s_rd_data_tvalid), .s_data_tready(s_rd_data_tready), .s_data_tdata(s_rd_data_tdata),
+        .s_data_tkeep(s_rd_data_tkeep), .s_data_tlast(s_rd_data_tlast), .s_data_tuser(s_rd_data_tuser),
+        .s_status_tag(s_rd_status_tag), .m_data_tvalid(rd_tvalid), .m_data_tready({m_rd_data_tready, fetch_tready}),
+        .m_data_tdata(m_rd_data_tdata), .m_data_tkeep(m_rd_data_tkeep), .m_data_tlast(m_rd_data_tlast),
+        .m_data_tuser(m_rd_data_tuser), .m_data_tag(rd_tag)
+    );
+
+    assign m_rd_data_tvalid = rd_tvalid[CLIENTS-1:1];
+
+    // Four counters of each ring, of which the second adds up bytes.
+    localparam TX_COUNTERS = PORTS * 4, TX_AMOUNT_W = 14;
+    localparam TX_SUMS = {PORTS{4'd1 << regs_pkg::TX_BYTES_ROW / 8}};
+    wire [TX_COUNTERS*TX_AMOUNT_W-1:0] tx_amount;
+    generate
+        for (genvar p = 0; p < PORTS; p = p + 1) begin : g_amount
+            localparam AT = p * 4 * TX_AMOUNT_W;
+            assign tx_amount[AT + regs_pkg::TX_PACKETS_ROW/8*TX_AMOUNT_W +: TX_AMOUNT_W]     = {13'd0, inc_packets[p]};
+            assign tx_amount[AT + regs_pkg::TX_BYTES_ROW/8*TX_AMOUNT_W +: TX_AMOUNT_W]       = inc_bytes[p*14 +: 14];
+            assign tx_amount[AT + regs_pkg::TX_BAD_ROW/8*TX_AMOUNT_W +: TX_AMOUNT_W]         = {13'd0, inc_bad[p]};
+            assign tx_amount[AT + regs_pkg::TX_READ_FAILED_ROW/8*TX_AMOUNT_W +: TX_AMOUNT_W] = {13'd0, inc_read_failed[p]};
+        end
+    endgenerate
+
+    counters #(.COUNT(TX_COUNTERS), .AMOUNT_W(TX_AMOUNT_W), .SUMS(TX_SUMS)) tx_counters (
+        .clk, .rst, .amount(tx_amount), .win_valid(tx_counters_valid), .win_write(tx_write),
+        .win_addr({1'b0, tx_addr[6:2]}), .win_ready(tx_counters_ready), .win_rdata(tx_counters_rdata)
     );
 
     // ---- Events ---------------------------------------------------------------------------------
@@ -232,5 +342,5 @@ module memory #(
         .sts_queue_produced(produced), .m_irq
     );
 
-    wire unused = &{1'b0, tlb_addr[12:4]};
+    wire unused = &{1'b0, tlb_addr[12:4], tx_addr[10:7], tx_addr[1:0]};
 endmodule

@@ -7,13 +7,14 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
 
-from core import Cycles
+from core import Cycles, part
 from frames import IP_ADDRESS, MAC, PEER, integer, some, udp
 from host_bus import Reads, Sink, Source, Writes, field, header
-from xgmii import Wire, with_fcs
+from sending import judge
+from xgmii import Wire, received, with_fcs
 
 PARAMETERS = [{"PORTS": 2, "TLB_ENTRIES": 4, "EVENT_QUEUES": 2, "RD_TAGS": 8, "RX_FIFO_WORDS": 256,
-               "RX_FIFO_FRAMES": 32, "TX_FIFO_WORDS": 64, "ARP_ENTRIES": 16}]
+               "RX_FIFO_FRAMES": 32, "ARP_ENTRIES": 16}]
 
 NET_PS = 6400
 IDLE_WORD = 0x0707070707070707
@@ -44,7 +45,9 @@ class TB:
         self.sides = (self.requests, self.completions, self.writes, self.reads)
         self.cycles.watchers += [side.look for side in self.sides]
         self.ports = int(dut.PORTS.value)
-        self.heard, self.seen = [[] for _ in range(self.ports)], 0
+        # What ports hear, and what they say, but for idle words before and behind.
+        self.heard, self.said = [[] for _ in range(self.ports)], [[] for _ in range(self.ports)]
+        self.seen = 0
 
     async def start(self):
         dut = self.dut
@@ -65,6 +68,10 @@ class TB:
         """A word of each port in each cycle; idle where there is nothing."""
         dut = self.dut
         while True:
+            for number, said in enumerate(self.said if dut.xgmii_txd.value.is_resolvable else ()):
+                word = part(dut.xgmii_txd, number, 64), part(dut.xgmii_txc, number, 8)
+                if said[-1:] != [word] or word != (IDLE_WORD, 0xFF):
+                    said.append(word)
             words = [heard.pop(0) if heard else (IDLE_WORD, 0xFF) for heard in self.heard]
             dut.xgmii_rxd.value = sum(data << 64 * port for port, (data, _) in enumerate(words))
             dut.xgmii_rxc.value = sum(control << 8 * port for port, (_, control) in enumerate(words))
@@ -224,6 +231,64 @@ async def a_trigger_is_an_event_and_payloads_have_its_time(dut):
     announced = await tb.next_event()
     assert announced[63] & 1 and latched < int.from_bytes(announced[:8], "little") < latched + 10**4
     assert await tb.read(TIMING + 0x108, size=8) == 1
+
+
+@cocotb.test()
+async def a_generator_s_burst_comes_in_at_the_looped_port(dut):
+    tb = await TB(dut).start()
+    await tb.set_up()
+    for number in range(tb.ports):
+        await tb.write(port(number, 0x8), 7)
+    # To all stations, so that nobody is asked for.
+    for register, value in ((0x28, 0xFFFFFFFF), (0x48, 30), (0x4C, 8), (0x50, 0), (0x54, 5000 | 77 << 16)):
+        await tb.write(port(0, register), value)
+    # The lists' counters are cleared after a reset, and nothing is placed meanwhile.
+    await tb.step(700)
+    await tb.write(port(0, 0x40), 1)
+    got = []
+    while len(got) < 8:
+        got += tb.payloads(await tb.next_event())
+    assert got == [(77, number, number.to_bytes(4, "little") + bytes(range(number + 4, number + 30)))
+                   for number in range(8)]
+    assert await tb.read(port(0, 0x44)) == 0 and await tb.read(port(0, 0x4B0), size=8) == 8
+    assert await tb.read(port(0, TX_FRAMES), size=8) == await tb.read(port(1, RX_FRAMES), size=8) == 8
+
+
+@cocotb.test()
+async def the_generator_goes_at_line_rate(dut):
+    tb = await TB(dut).start()
+    await tb.set_up()
+    for register, value in ((0x28, 0xFFFFFFFF), (0x48, 18), (0x4C, 16)):
+        await tb.write(port(1, register), value)
+    await tb.write(port(1, 0x40), 1)
+    await tb.settle()
+    await tb.step(300)
+    frames = received(tb.said[1])
+    assert [len(frame.data) for frame in frames] == [64] * 16
+    # 84 B on the wire each (IEEE 802.3, 4.4.2): bytes between an end and the start behind it, of 12 on average.
+    assert sum(frame.gap for frame in frames[1:]) == 15 * 12
+
+
+@cocotb.test()
+async def a_packet_of_the_host_goes_out(dut):
+    tb = await TB(dut).start()
+    await tb.set_up()
+    payload, ring, data = some(100), 0x3_0000_0000, 0x4_0000_0003
+    descriptor = struct.pack("<QIHHIHHHHI", data, 100, 1 | 2 | 4 | 0x20, 100, 0xFFFFFFFF, 7000, 7001, 0, 0, 0xC00C1E)
+    tb.reads.memory = lambda address, length: bytes(
+        dict(enumerate(descriptor, ring) if address < data & ~3 else enumerate(payload, data)).get(address + at, 0)
+        for at in range(length))
+    await tb.write(TX + 0x140, ring, size=8)
+    await tb.write(TX + 0x148, 1 | 3 << 8)
+    await tb.write(TX + 0x14C, 1)
+    record = await tb.next_event()
+    assert (record[62], record[60]) == (2, 1) and record[8:12] == bytes([1, 0, 0, 0])
+    await tb.until(lambda: len(tb.said[1]) > 1 and tb.said[1][-1] == (IDLE_WORD, 0xFF))
+    frame = received(tb.said[1])[0].payload()
+    judge(frame, payload, "255.255.255.255", 7000, 7001, "ff:ff:ff:ff:ff:ff")
+    assert await tb.read(TX + 0x150) == 1 and await tb.read(TX + 0x154) == 1
+    await tb.step(40)
+    assert await tb.read(TX + 0x420, size=8) == 1 and await tb.read(TX + 0x428, size=8) == 100
 
 
 @cocotb.test()
