@@ -14,7 +14,7 @@ mod with_dpdk {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use std::ffi::c_void;
     use std::mem;
-    use std::net::Ipv4Addr;
+    use std::net::{Ipv4Addr, Ipv6Addr};
 
     use dpdk_sys as dpdk;
     use pollux_pmd::net::{Checksum, ParseOptions, Parsed, Reject, parse};
@@ -65,61 +65,133 @@ mod with_dpdk {
         }
     }
 
-    fn is_ipv4(packet_type: u32) -> bool {
-        let l3 = packet_type & dpdk::RTE_PTYPE_L3_MASK;
-        l3 == dpdk::RTE_PTYPE_L3_IPV4 || l3 == dpdk::RTE_PTYPE_L3_IPV4_EXT
+    /// Whether DPDK is sure that it is IP.
+    fn is_ip(packet_type: u32) -> bool {
+        matches!(
+            packet_type & dpdk::RTE_PTYPE_L3_MASK,
+            dpdk::RTE_PTYPE_L3_IPV4
+                | dpdk::RTE_PTYPE_L3_IPV4_EXT
+                | dpdk::RTE_PTYPE_L3_IPV6
+                | dpdk::RTE_PTYPE_L3_IPV6_EXT
+        )
     }
 
-    /// Ethernet, 0 to 2 VLAN tags, IPv4 with options, UDP, payload, padding.
-    fn frame(
-        tags: usize,
-        options: usize,
-        payload: &[u8],
-        padding: usize,
-        ports: (u16, u16),
-    ) -> Vec<u8> {
+    /// What carries the datagram.
+    #[derive(Clone, Copy, Debug)]
+    enum Ip {
+        /// With so many words of options.
+        V4(usize),
+        V6,
+    }
+
+    impl Ip {
+        fn ethertype(self) -> [u8; 2] {
+            match self {
+                Self::V4(_) => [0x08, 0x00],
+                Self::V6 => [0x86, 0xdd],
+            }
+        }
+
+        fn header(self, udp_len: usize) -> Vec<u8> {
+            match self {
+                Self::V4(options) => {
+                    let len = 20 + 4 * options;
+                    let mut ip = vec![0x40 | (len / 4) as u8, 0];
+                    ip.extend_from_slice(&((len + udp_len) as u16).to_be_bytes());
+                    ip.extend_from_slice(&[0, 1, 0x40, 0, 64, UDP, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+                    ip.resize(len, 1);
+                    let sum = !raw_cksum(&ip);
+                    ip[10..12].copy_from_slice(&sum.to_ne_bytes());
+                    ip
+                }
+                Self::V6 => ipv6_header([0xfd; 16], [0xfe; 16], udp_len as u16),
+            }
+        }
+    }
+
+    fn ipv6_header(src: [u8; 16], dst: [u8; 16], udp_len: u16) -> Vec<u8> {
+        let [high, low] = udp_len.to_be_bytes();
+        let fixed = [0x60, 0, 0, 0, high, low, UDP, 64];
+        [&fixed[..], &src, &dst].concat()
+    }
+
+    fn ip() -> impl Strategy<Value = Ip> {
+        prop_oneof![(0usize..11).prop_map(Ip::V4), Just(Ip::V6)]
+    }
+
+    /// Ethernet, 0 to 2 VLAN tags, IP, UDP, payload, padding.
+    fn frame(tags: usize, ip: Ip, payload: &[u8], padding: usize, ports: (u16, u16)) -> Vec<u8> {
         let mut frame = vec![2; 12];
         for tag in 0..tags {
             let outer = tags == 2 && tag == 0;
             frame.extend_from_slice(if outer { &[0x88, 0xa8] } else { &[0x81, 0x00] });
             frame.extend_from_slice(&[0, 7]);
         }
-        frame.extend_from_slice(&[0x08, 0x00]);
-        let (header, udp_len) = (20 + 4 * options, 8 + payload.len());
-        let mut ip = vec![0x40 | (header / 4) as u8, 0];
-        ip.extend_from_slice(&((header + udp_len) as u16).to_be_bytes());
-        ip.extend_from_slice(&[0, 1, 0x40, 0, 64, UDP, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
-        ip.resize(header, 1);
-        let sum = !raw_cksum(&ip);
-        ip[10..12].copy_from_slice(&sum.to_ne_bytes());
+        frame.extend_from_slice(&ip.ethertype());
+        let udp_len = 8 + payload.len();
+        let header = ip.header(udp_len);
         let mut udp = [ports.0, ports.1, udp_len as u16, 0]
             .map(u16::to_be_bytes)
             .concat();
         udp.extend_from_slice(payload);
-        let sum = udptcp_cksum(&ip, &udp);
+        let sum = udptcp_cksum(&header, &udp);
         udp[6..8].copy_from_slice(&sum.to_ne_bytes());
-        frame.extend([ip, udp].concat());
+        frame.extend([header, udp].concat());
         frame.resize(frame.len() + padding, 0);
         frame
     }
 
-    /// DPDK's UDP checksum over IPv4, as it goes into the field in memory.
+    /// DPDK's UDP checksum, as it goes into the field in memory.
     fn udptcp_cksum(ip: &[u8], udp: &[u8]) -> u16 {
-        // SAFETY: the header is at least 20 bytes long and says how long the datagram is.
-        unsafe { dpdk::rte_ipv4_udptcp_cksum(ip.as_ptr().cast(), udp.as_ptr().cast()) }
+        let udp = udp.as_ptr().cast();
+        // SAFETY: a whole header of its version, which says how long the datagram is.
+        unsafe {
+            match ip[0] >> 4 {
+                4 => dpdk::rte_ipv4_udptcp_cksum(ip.as_ptr().cast(), udp),
+                _ => dpdk::rte_ipv6_udptcp_cksum(ip.as_ptr().cast(), udp),
+            }
+        }
     }
 
-    /// A whole frame and what may happen to it: bytes overwritten, the end cut off.
+    /// Whether the UDP checksum is right, as DPDK says. It takes the datagram to be all that is in
+    /// the packet, and a field of zero for a checksum.
+    fn udptcp_cksum_is_valid(ip: &[u8], udp: &[u8]) -> bool {
+        let udp = udp.as_ptr().cast();
+        // SAFETY: a whole header of its version, and the datagram that it says the length of.
+        let status = unsafe {
+            match ip[0] >> 4 {
+                4 => dpdk::rte_ipv4_udptcp_cksum_verify(ip.as_ptr().cast(), udp),
+                _ => dpdk::rte_ipv6_udptcp_cksum_verify(ip.as_ptr().cast(), udp),
+            }
+        };
+        status == 0
+    }
+
+    /// A whole frame and what may happen to it: bytes overwritten, the end cut off. Or noise behind
+    /// an EtherType.
     fn frames() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![7 => damaged(), 1 => noise()]
+    }
+
+    fn noise() -> impl Strategy<Value = Vec<u8>> {
+        let ethertypes = vec![[0x08, 0x00], [0x86, 0xdd], [0x81, 0x00], [0x88, 0xa8]];
+        let bytes = proptest::collection::vec(any::<u8>(), 14..100);
+        (bytes, prop::sample::select(ethertypes)).prop_map(|(mut frame, ethertype)| {
+            frame[12..14].copy_from_slice(&ethertype);
+            frame
+        })
+    }
+
+    fn damaged() -> impl Strategy<Value = Vec<u8>> {
         let whole = (
             0usize..3,
-            0usize..11,
+            ip(),
             proptest::collection::vec(any::<u8>(), 0..80),
             0usize..20,
             any::<(u16, u16)>(),
         )
-            .prop_map(|(tags, options, payload, padding, ports)| {
-                frame(tags, options, &payload, padding, ports)
+            .prop_map(|(tags, ip, payload, padding, ports)| {
+                frame(tags, ip, &payload, padding, ports)
             });
         // Mostly in the headers, and often with values that mean something there.
         let value = prop_oneof![
@@ -168,6 +240,40 @@ mod with_dpdk {
             prop_assert_eq!(sum.finish_udp().to_be(), udptcp_cksum(&ip, &udp));
         }
 
+        #[test]
+        fn the_udp_checksum_over_ipv6_is_dpdks(
+            src in any::<[u8; 16]>(), dst in any::<[u8; 16]>(),
+            payload in proptest::collection::vec(any::<u8>(), 0..1453),
+        ) {
+            let len = 8 + payload.len() as u16;
+            let ip = ipv6_header(src, dst, len);
+            let mut udp = [1000, 2000, len, 0].map(u16::to_be_bytes).concat();
+            udp.extend_from_slice(&payload);
+            let mut sum = Checksum::pseudo_v6(Ipv6Addr::from(src), Ipv6Addr::from(dst), UDP, len);
+            sum.add(&udp);
+            prop_assert_eq!(sum.finish_udp().to_be(), udptcp_cksum(&ip, &udp));
+        }
+
+        /// A datagram that may be damaged has the right checksum to both or to neither.
+        #[test]
+        fn a_wrong_checksum_is_wrong_to_both(frame in frames()) {
+            let Ok(Parsed::Udp(udp)) = parse(&frame, frame.len(), &ParseOptions::TRUSTED) else {
+                return Ok(());
+            };
+            prop_assume!(tags_are_regular(&frame) && udp.checksum != 0);
+            let (_, lens) = ptype(&frame);
+            let (link, header) = (usize::from(lens.l2_len), usize::from(lens.l3_len));
+            let (ip, datagram) = frame[link..].split_at(header);
+            let field = |at: usize| usize::from(u16::from_be_bytes([ip[at], ip[at + 1]]));
+            let in_packet = match ip[0] >> 4 {
+                4 => field(2) - header,
+                _ => field(4),
+            };
+            prop_assume!(in_packet == 8 + usize::from(udp.payload_len));
+            let ours = udp.verify([&frame[..]]).is_ok();
+            prop_assert_eq!(ours, udptcp_cksum_is_valid(ip, datagram));
+        }
+
         /// What our parser calls a UDP datagram, DPDK calls one too, with its payload at the same
         /// place; and where DPDK finds none, neither do we.
         #[test]
@@ -178,18 +284,22 @@ mod with_dpdk {
             }
         }
 
-        /// DPDK's type looks at no length. Where it finds a datagram over IPv4 and we do not, we
-        /// say that a length is wrong or that it is a fragment; never that it is something else.
+        /// DPDK's type looks at no length and no version. Where it finds a datagram and we do not,
+        /// we say that one of these is wrong, that it is a fragment, or that it is behind extension
+        /// headers of IPv6, which we do not read; never that it is something else.
         #[test]
         fn dpdks_datagrams_are_ours_or_broken(frame in frames()) {
             prop_assume!(tags_are_regular(&frame));
             let (packet_type, lens) = ptype(&frame);
-            if is_ipv4(packet_type) && udp_payload(&frame).is_some() {
+            if is_ip(packet_type) && udp_payload(&frame).is_some() {
                 let ours = parse(&frame, frame.len(), &ParseOptions::TRUSTED);
-                let told = matches!(
-                    ours,
-                    Ok(Parsed::Udp(_)) | Err(Reject::Malformed | Reject::IpFragment)
-                );
+                let extended =
+                    packet_type & dpdk::RTE_PTYPE_L3_MASK == dpdk::RTE_PTYPE_L3_IPV6_EXT;
+                let told = match ours {
+                    Ok(Parsed::Udp(_)) | Err(Reject::Malformed | Reject::IpFragment) => true,
+                    Err(Reject::Unsupported) => extended,
+                    _ => false,
+                };
                 prop_assert!(told, "{ours:?}, DPDK: {packet_type:#x} {lens:?}");
             }
         }
@@ -197,11 +307,11 @@ mod with_dpdk {
         /// Undamaged frames: both find the same.
         #[test]
         fn whole_frames_are_datagrams_to_both(
-            tags in 0usize..3, options in 0usize..11, padding in 0usize..20, ports in any::<(u16, u16)>(),
+            tags in 0usize..3, ip in ip(), padding in 0usize..20, ports in any::<(u16, u16)>(),
             payload in proptest::collection::vec(any::<u8>(), 0..80),
         ) {
-            let frame = frame(tags, options, &payload, padding, ports);
-            // DPDK made both checksums; we verify them.
+            let frame = frame(tags, ip, &payload, padding, ports);
+            // DPDK made the checksums; we verify them.
             let Ok(Parsed::Udp(udp)) = parse(&frame, frame.len(), &ParseOptions::default()) else {
                 return Err(TestCaseError::fail("not a datagram to us"));
             };
