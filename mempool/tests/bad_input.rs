@@ -310,3 +310,38 @@ fn hugepages_that_run_out_half_way_are_counted() {
     drop((some, pool.unwrap()));
     assert_eq!(held(), before);
 }
+
+/// A pool takes pages for its rooms, then for its headers. Where these find none left, those of the
+/// rooms go back.
+#[test]
+fn hugepages_that_run_out_between_rooms_and_headers_go_back() {
+    let _alone = alone();
+    let _reserved = Reserved::some();
+    let before = held();
+    // Rooms of 64 bytes need as many pages as their headers. Others may return pages meanwhile.
+    for _ in 0..10 {
+        let free = hugepages("free_hugepages");
+        let (pages, buffers) = (free / 2 + 1, ((free / 2 + 1) << 21) / 64);
+        if free == 0 || buffers > MAX_BUFFERS {
+            break;
+        }
+        let pool = Mempool::new(PoolConfig {
+            buffers,
+            headroom: 0,
+            pages: PageSize::Mib2,
+            ..small()
+        });
+        let Err(error) = pool else { continue };
+        assert!(
+            matches!(
+                &error,
+                PoolError::Region(RegionError::NoHugepages { needed, free: left, .. })
+                    if *needed == pages && left < needed
+            ),
+            "{error}"
+        );
+        assert_eq!(held(), before);
+        return;
+    }
+    println!("skipped: no free 2 MiB hugepages, or too many of them (scripts/hugepages)");
+}

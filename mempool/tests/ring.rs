@@ -153,17 +153,20 @@ fn capacity_is_limited() {
 #[test]
 fn a_ring_larger_than_memory_is_refused() {
     // 16 KiB * 2^30 = 16 TiB.
-    let error = Mpmc::<[u64; 2048]>::new(MAX_CAPACITY).unwrap_err();
-    assert!(
-        matches!(
-            error,
+    for error in [
+        Mpmc::<[u64; 2048]>::new(MAX_CAPACITY).unwrap_err(),
+        spsc::channel::<[u64; 2048]>(MAX_CAPACITY).unwrap_err(),
+    ] {
+        match error {
             RingError::Memory {
                 capacity: MAX_CAPACITY,
-                ..
-            }
-        ),
-        "{error}"
-    );
+                bytes,
+                available,
+            } => assert!(bytes > available),
+            other => panic!("{other}"),
+        }
+        assert!(error.to_string().ends_with("are available"), "{error}");
+    }
 }
 
 #[test]

@@ -33,11 +33,13 @@ pub enum RingError {
         capacity: usize,
     },
     /// The slots need more memory than there is.
-    #[error("a ring of {capacity} items needs {bytes} bytes, more than this machine can give")]
+    #[error("a ring of {capacity} items needs {bytes} bytes, and {available} are available")]
     Memory {
         /// Items that were asked for.
         capacity: usize,
         /// Bytes that their slots need.
         bytes: usize,
+        /// Bytes of normal memory that are available.
+        available: usize,
     },
 }

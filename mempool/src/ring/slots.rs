@@ -47,9 +47,14 @@ mod real {
             const { assert!(size_of::<T>() > 0, "items without size need no ring") };
             let size = size_for(capacity)?;
             let bytes = size.saturating_mul(size_of::<T>());
-            let no_memory = RingError::Memory { capacity, bytes };
+            let available = crate::region::available_memory();
+            let no_memory = RingError::Memory {
+                capacity,
+                bytes,
+                available,
+            };
             // The kernel overcommits: it would grant the addresses and kill us at the touch below.
-            if bytes > crate::region::available_memory() {
+            if bytes > available {
                 return Err(no_memory);
             }
             let layout = Self::layout(size).ok_or(no_memory)?;
