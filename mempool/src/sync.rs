@@ -38,7 +38,7 @@ pub(crate) const fn mutated(_site: &str) -> bool {
 /// Whether a loom test asks for the wrong logic at `site`; never in a real build.
 #[cfg(loom)]
 pub(crate) fn mutated(site: &str) -> bool {
-    mutant::active() == Some(site)
+    mutant::active().is_some_and(|sites| sites.split('+').any(|active| active == site))
 }
 
 /// Busy polls before a waiter suspects that the core it waits for runs somebody else. A peer that
@@ -95,9 +95,10 @@ pub mod mutant {
         static ACTIVE: Cell<Option<&'static str>> = const { Cell::new(None) };
     }
 
-    /// Makes `site` wrong, or none, in the models that this thread runs from now on.
-    pub fn set(site: Option<&'static str>) {
-        ACTIVE.set(site);
+    /// Makes a site wrong, or several (`a+b`), or none, in the models that this thread runs from
+    /// now on.
+    pub fn set(sites: Option<&'static str>) {
+        ACTIVE.set(sites);
     }
 
     pub(super) fn active() -> Option<&'static str> {
