@@ -125,4 +125,13 @@ module tx_ring_fetch #(
     );
 
     wire unused = &{1'b0, stamps_free, stamp_valid};
+
+`ifdef FORMAL
+    // Done, asked for, being asked for, posted, and what the ring holds, in this order.
+    wire [31:0] f_asked  = asked - consumer;
+    wire [31:0] f_posted = posted - consumer;
+    always_ff @(posedge clk) if (!rst) begin
+        assert (f_asked + (m_fetch_valid ? {28'd0, m_fetch_count} : 32'd0) <= f_posted && f_posted <= size);
+    end
+`endif
 endmodule
