@@ -122,7 +122,7 @@ module tx_ring_one #(
 
     // ---- Done -------------------------------------------------------------------------------------
 
-    // Since the last event; of the last descriptor.
+    // Since the last event; of the last descriptor, 0 before there is one.
     logic [31:0] packets, last_cookie, last_rang, last_fetched;
     logic [63:0] bytes;
     logic        told, stop_due;
@@ -153,28 +153,24 @@ module tx_ring_one #(
         told     <= sts_error;
         stop_due <= (stop_due || sts_error && !told) && !stops;
         if (event_taken) m_event_serial <= m_event_serial + 32'd1;
-        if (begins) begin
-            open    <= 1'b0;
-            packets <= '0;
-            bytes   <= '0;
-            m_event_serial <= '0;
-        end
-        if (rst) begin
-            tickets  <= '0;
-            open     <= 1'b0;
-            packets  <= '0;
-            bytes    <= '0;
-            m_event_serial <= '0;
-            told     <= 1'b0;
-            stop_due <= 1'b0;
-        end
-    end
-
-    always_ff @(posedge clk) begin
         if (s_done_valid) begin
             last_cookie  <= done_cookie;
             last_rang    <= done_rang;
             last_fetched <= done_fetched;
+        end
+        if (rst || begins) begin
+            open           <= 1'b0;
+            packets        <= '0;
+            bytes          <= '0;
+            m_event_serial <= '0;
+            last_cookie    <= '0;
+            last_rang      <= '0;
+            last_fetched   <= '0;
+        end
+        if (rst) begin
+            tickets  <= '0;
+            told     <= 1'b0;
+            stop_due <= 1'b0;
         end
     end
 
@@ -228,6 +224,5 @@ module tx_ring_one #(
         .fetching
     );
 
-    wire unused = &{1'b0, flags, word_flags, pieces_free, notes_free, note_valid, events_free, unhanded,
-                    untold};
+    wire unused = &{1'b0, flags, word_flags, pieces_free, notes_free, note_valid, events_free, unhanded, untold};
 endmodule

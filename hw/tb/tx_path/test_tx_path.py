@@ -9,7 +9,7 @@ from cocotb.triggers import RisingEdge, Timer
 
 import cycles as table
 from core import Cycles, joined, part
-from descriptors import (BAD, CHECKSUM_CARD, CHECKSUM_GIVEN, EVENT, FAILED, RAW, SENT, STOPPED, packet)
+from descriptors import BAD, CHECKSUM_CARD, CHECKSUM_GIVEN, EVENT, FAILED, RAW, SENT, STOPPED, packet
 from frames import IP_ADDRESS, MAC, PEER, PEER_IP, integer, some
 from host_bus import UNSUPPORTED, Reads, field
 from sending import judge
@@ -147,7 +147,7 @@ class TB:
             index, length, packets, status = struct.unpack_from("<4I", record, 8)
             rang, fetched, read = struct.unpack_from("<3I", record, 40)
             ring = self.rings[struct.unpack_from("<H", record, 60)[0]]
-            assert rang < fetched and (status == STOPPED or fetched < read <= self.cycles.number)
+            assert status == STOPPED or rang < fetched < read <= self.cycles.number
             ring.told += packets
             ring.events.append((index, status, ring.told))
 

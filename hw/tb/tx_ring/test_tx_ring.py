@@ -1,4 +1,4 @@
-"""tx_ring: what was posted is handed out once and in order, what was done is told, and an error stops one ring alone."""
+"""tx_ring: what was posted is handed out once and in order, what was done is told, an error stops one ring alone."""
 
 import random
 
@@ -24,7 +24,7 @@ class Ring:
     def begin(self):
         """As the ring is when it has been enabled."""
         self.memory, self.posted, self.asked, self.handed, self.done = {}, 0, 0, 0, 0
-        self.packets, self.bytes, self.serial, self.open, self.ready = 0, 0, 0, False, 0
+        self.packets, self.bytes, self.serial, self.cookie, self.open, self.ready = 0, 0, 0, 0, False, 0
         # What tx_read has not done; what it says now; events that are to come.
         self.under_way, self.says, self.events, self.rings, self.ended = [], None, [], [], []
 
@@ -109,7 +109,7 @@ class TB:
                                                 for name in ("PORTS", "DESCRIPTORS", "EVENT_QUEUES"))
         self.rings = [Ring(self, number, 5) for number in range(self.ports)]
         self.cycles.watchers.append(self.look)
-        # Words of answers, in order: (cycle, ring, word, last, bad); the doorbells of a moment ago.
+        # Words of answers, in order: (cycle, ring, word, last, bad).
         self.answers, self.requests, self.stall, self.delay, self.room = [], [], 0.2, 20, (1 << self.queues) - 1
         self.events, self.counts = 0, [[0] * 4 for _ in range(self.ports)]
         for name in ("now_stamp", "m_desc_ready", "s_data_tvalid", "s_data_tdata", "s_data_tlast", "s_data_tuser",
@@ -342,7 +342,6 @@ async def a_producer_index_that_cannot_be_is_refused(dut):
     for wrong in (lambda ring: ring.done + ring.size + 1, lambda ring: ring.posted - 1, lambda ring: 1 << 31):
         tb = await started(dut)
         ring = tb.rings[-1]
-        ring.cookie = 0
         expect_stop(ring)
         ring.post(ring.packet(2) + ring.packet(3))
         for _ in range(6):

@@ -20,7 +20,7 @@ pub(super) struct TxSent {
     /// the ring has stopped: descriptors could not be read, or more were posted than it has; the
     /// last of its events, and of no packet.
     pub status: U32,
-    /// Of the last descriptor.
+    /// Of the last descriptor; 0 before there was one.
     pub cookie: U32,
     /// 0.
     pub reserved: U32,
