@@ -1,6 +1,10 @@
 //! Makes C++ of the card's RTL by Verilator, and a library of that and of the shim. Only with the
 //! feature `verilated`; where Verilator is missing the crate builds all the same, without the card.
 
+#[cfg_attr(
+    not(feature = "verilated"),
+    expect(clippy::unnecessary_wraps, reason = "nothing fails")
+)]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo::rustc-check-cfg=cfg(has_verilator)");
     #[cfg(feature = "verilated")]
@@ -95,6 +99,7 @@ mod verilate {
             verilator.arg("-y").arg(folder);
         }
         let status = verilator
+            .arg(format!("{SHIM}/probes.vlt"))
             .args(packages)
             .arg(format!("{RTL}/{TOP}.sv"))
             .status()?;
@@ -116,7 +121,11 @@ mod verilate {
         };
         let (slow, fast): (Vec<_>, Vec<_>) = made.partition(is_slow);
         // What Verilator has for every model.
-        let mut runtime = vec!["verilated.cpp", "verilated_threads.cpp"];
+        let mut runtime = vec![
+            "verilated.cpp",
+            "verilated_dpi.cpp",
+            "verilated_threads.cpp",
+        ];
         if TRACE {
             runtime.push("verilated_fst_c.cpp");
             println!("cargo::rustc-link-lib=z");
@@ -126,14 +135,10 @@ mod verilate {
         }
         let runtime = runtime.into_iter().map(|file| include.join(file));
         let flag = |on| if on { "1" } else { "0" };
-        let build = |level| {
+        // Optimised as the profile says.
+        let build = || {
             let mut build = cc::Build::new();
-            build
-                .cpp(true)
-                .std("c++17")
-                .opt_level(level)
-                .debug(false)
-                .warnings(false);
+            build.cpp(true).std("c++17").debug(false).warnings(false);
             build
                 .include(out)
                 .include(include)
@@ -145,12 +150,12 @@ mod verilate {
             build
         };
         let shim = Path::new(SHIM).join("card.cpp");
-        build(2)
+        build()
             .files(fast)
             .file(shim)
             .files(runtime)
             .compile("pollux_card");
-        build(0).files(slow).compile("pollux_card_slow");
+        build().opt_level(0).files(slow).compile("pollux_card_slow");
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "Vcard.h"
+#include "Vcard___024root.h"
 #include "verilated.h"
 #if VM_COVERAGE
 #include "verilated_cov.h"
@@ -125,6 +126,38 @@ void pollux_card_core_out(const pollux_card *card, pollux_core_out *out) {
 void pollux_card_net_out(const pollux_card *card, pollux_net_out *out) {
     sample(card->top->xgmii_txd, out->data);
     sample(card->top->xgmii_txc, out->control);
+}
+
+// Signals of the card and of a port, and whether a word goes over at a handshake.
+#define CARD(name) (card->top->rootp->pollux_card__DOT__##name)
+#define PORT(port, name) (CARD(g_port__BRA__##port##__KET____DOT__port__DOT__##name))
+#define BIT(port, name) (CARD(name) >> (port) & 1)
+#define TAKEN(port, name) (PORT(port, name##_valid) && PORT(port, name##_ready))
+#define GRANTED(port, name) (BIT(port, name##_valid) && BIT(port, name##_ready))
+// Ports of XGMII are a vector of words: 2 of 32 bits each port, and 8 control bits.
+#define START(port, lane, way)                                                              \
+    (CARD(mac_##way##d)[2 * (port) + (lane) / 4] % 256 == 0xfb && CARD(mac_##way##c) >> (8 * (port) + (lane)) & 1)
+#define PROBE(port)                                                                         \
+    probes[port] = (START(port, 0, rx) ? POLLUX_PROBE_RX_START : 0)                         \
+        | (PORT(port, rx_valid) ? POLLUX_PROBE_RX_WORD : 0)                                 \
+        | (PORT(port, p_valid) ? POLLUX_PROBE_PAYLOAD : 0)                                  \
+        | (TAKEN(port, s) ? POLLUX_PROBE_SENT : 0)                                          \
+        | (PORT(port, tx_valid) ? POLLUX_PROBE_TX_OFFER : 0)                                \
+        | (TAKEN(port, tx) ? POLLUX_PROBE_TX_WORD : 0)                                      \
+        | (START(port, 0, tx) || START(port, 4, tx) ? POLLUX_PROBE_TX_START : 0)            \
+        | (TAKEN(port, f) ? POLLUX_PROBE_FETCHED : 0)                                       \
+        | (PORT(port, d_valid) ? POLLUX_PROBE_EXPANDED : 0)                                 \
+        | (GRANTED(port, select) ? POLLUX_PROBE_SELECT : 0)                                 \
+        | (BIT(port, answer_valid) ? POLLUX_PROBE_PLACE : 0)                                \
+        | (GRANTED(port, tlb) ? POLLUX_PROBE_LOOKUP : 0)                                    \
+        | (BIT(port, bus_valid) ? POLLUX_PROBE_BUS : 0)                                     \
+        | (GRANTED(port, desc) ? POLLUX_PROBE_DESC : 0)
+
+void pollux_card_probe(const pollux_card *card, uint32_t probes[POLLUX_PORTS]) {
+    PROBE(0);
+    PROBE(1);
+    PROBE(2);
+    PROBE(3);
 }
 
 int pollux_card_trace(pollux_card *card, const char *file) {

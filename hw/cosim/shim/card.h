@@ -48,6 +48,25 @@ struct pollux_net_out {
     uint8_t control[POLLUX_PORTS], unused[4];
 };
 
+/* What a port does in this cycle, by which latencies are measured (probes.vlt): of clk_net, then of
+ * clk_core. A word that is taken has left its sender for good. */
+enum {
+    POLLUX_PROBE_RX_START = 1 << 0, /* a start in lane 0 at XGMII, behind the loop */
+    POLLUX_PROBE_RX_WORD = 1 << 1,  /* a word of mac_rx */
+    POLLUX_PROBE_PAYLOAD = 1 << 2,  /* a word of udp_rx */
+    POLLUX_PROBE_SENT = 1 << 3,     /* a word taken by udp_tx */
+    POLLUX_PROBE_TX_OFFER = 1 << 4, /* a word of tx_mux */
+    POLLUX_PROBE_TX_WORD = 1 << 5,  /* the same, taken by mac_tx */
+    POLLUX_PROBE_TX_START = 1 << 6, /* a start in lane 0 or 4 at XGMII */
+    POLLUX_PROBE_FETCHED = 1 << 8,  /* a word taken by decompress */
+    POLLUX_PROBE_EXPANDED = 1 << 9, /* a word of decompress */
+    POLLUX_PROBE_SELECT = 1 << 10,  /* a request taken by clop */
+    POLLUX_PROBE_PLACE = 1 << 11,   /* its answer */
+    POLLUX_PROBE_LOOKUP = 1 << 12,  /* a request taken by tlb */
+    POLLUX_PROBE_BUS = 1 << 13,     /* its answer */
+    POLLUX_PROBE_DESC = 1 << 14     /* a descriptor taken by wr_mux */
+};
+
 struct pollux_card;
 
 /* A card in which everything that has no reset begins as the seed says. */
@@ -66,6 +85,9 @@ void pollux_card_eval(struct pollux_card *card, uint64_t ps);
 /* Reads outputs, as they were settled. */
 void pollux_card_core_out(const struct pollux_card *card, struct pollux_core_out *out);
 void pollux_card_net_out(const struct pollux_card *card, struct pollux_net_out *out);
+
+/* What each port does, as it was settled. */
+void pollux_card_probe(const struct pollux_card *card, uint32_t probes[POLLUX_PORTS]);
 
 /* Writes a waveform from now on, until the card is freed; 0 where this build cannot. */
 int pollux_card_trace(struct pollux_card *card, const char *file);

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pollux_card_model::registers::{card, clop, event, port, tlb};
+use pollux_card_model::registers::{card, clop, event, port, tlb, tx};
 use pollux_card_model::{Block, Host, Register, SimulatedCard, WireFrame};
 use pollux_mempool::MemoryRegion;
 use pollux_mempool::region::PageSize;
@@ -17,13 +17,19 @@ use crate::{CosimBus, CosimDevice};
 /// Where lists see their memory; no address of this process.
 const VIRTUAL: u64 = 0x7f00_0000_0000;
 /// All of the memory, in one page.
-const LOG2_PAGE: u32 = 23;
+const LOG2_PAGE: u32 = 24;
 /// Records of a queue, and bytes of it.
 const LOG2_RECORDS: u32 = 8;
 const QUEUE_BYTES: usize = 64 << LOG2_RECORDS;
+/// Transmit rings, and what they send.
+const LOG2_RING: u32 = 6;
+const RING_BYTES: usize = 32 << LOG2_RING;
+const RING_AT: usize = 8 * QUEUE_BYTES;
+const DATA_AT: usize = RING_AT + 4 * RING_BYTES;
+const DATA_BYTES: usize = 16 << 10;
 /// Where lists begin, and bytes of each.
 const LISTS_AT: usize = 1 << 20;
-const LIST_BYTES: usize = 1 << 16;
+const LIST_BYTES: usize = 1 << 18;
 /// The catch-all stream of a port.
 pub const CATCH_ALL: u16 = 16;
 
@@ -71,6 +77,8 @@ pub struct Rig<C: SimulatedCard> {
     base: u64,
     lists: BTreeMap<u16, List>,
     consumed: [u32; 8],
+    /// Descriptors of each ring.
+    posted: [u32; 4],
     /// Events that cannot be.
     pub wrong: u64,
 }
@@ -102,6 +110,7 @@ impl<C: SimulatedCard> Rig<C> {
             base,
             lists,
             consumed,
+            posted: [0; 4],
             wrong: 0,
         };
         rig.write64(&tlb::THIS, 0, tlb::ENTRY_VIRTUAL, 0, VIRTUAL);
@@ -216,6 +225,39 @@ impl<C: SimulatedCard> Rig<C> {
     /// Puts a frame on the wire of a port.
     pub fn put(&self, which: usize, frame: WireFrame) {
         self.device.with(|card, _| card.put(which, frame));
+    }
+
+    /// Sends a payload by a port's transmit ring, to where its registers say.
+    pub fn send(&mut self, which: usize, payload: &[u8]) {
+        let ring = (RING_AT + which * RING_BYTES) as u64;
+        let Some(&posted) = self.posted.get(which) else {
+            return;
+        };
+        if posted == 0 {
+            let queue = (which as u32) << 16;
+            self.write64(&tx::THIS, 0, tx::RING_BASE, which, self.base + ring);
+            self.write(
+                &tx::THIS,
+                0,
+                tx::RING_CTRL,
+                which,
+                queue | LOG2_RING << 8 | 1,
+            );
+        }
+        let slot = u64::from(posted % (1 << LOG2_RING));
+        let data = self.base + (DATA_AT + which * DATA_BYTES) as u64;
+        // First and last of its packet, no event.
+        let mut descriptor = [0; 32];
+        descriptor[..8].copy_from_slice(&data.to_le_bytes());
+        descriptor[8..12].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+        descriptor[12..14].copy_from_slice(&3_u16.to_le_bytes());
+        descriptor[14..16].copy_from_slice(&(payload.len() as u16).to_le_bytes());
+        self.device.with(|_, memory| {
+            memory.write(data, payload);
+            memory.write(self.base + ring + 32 * slot, &descriptor);
+        });
+        self.posted[which] = posted.wrapping_add(1);
+        self.write(&tx::THIS, 0, tx::RING_PRODUCER, which, self.posted[which]);
     }
 
     /// What has been announced since: reads it, and returns buffers and records.

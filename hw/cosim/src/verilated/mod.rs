@@ -6,10 +6,12 @@
 //! | `model` | the pins, behind the C shim |
 //! | `clocks` | 250 and 156.25 MHz in integer picoseconds; their phase is the seed's |
 //! | `wire` | frames to XGMII and back |
+//! | `watch` | latencies in cycles |
 //! | [`pcie`](crate::pcie) | the host bus |
 
 mod clocks;
 pub(crate) mod model;
+mod watch;
 mod wire;
 
 use std::collections::VecDeque;
@@ -24,6 +26,8 @@ use crate::pcie::{Behaviour, RootPort, Traffic};
 use clocks::{Clocks, Edge};
 use model::{Model, NetIn, PORTS};
 use wire::{Receiver, Sender};
+
+pub use watch::{Probe, Watch};
 
 /// Where a waveform is written to, if it is set: `POLLUX_TRACE=card.fst`. The first card that is
 /// made takes it.
@@ -63,6 +67,7 @@ pub struct VerilatedCard {
     receivers: [Receiver; PORTS],
     pulses: Pulses,
     core_cycles: u64,
+    watch: Option<Watch>,
 }
 
 impl VerilatedCard {
@@ -81,6 +86,7 @@ impl VerilatedCard {
             receivers: Default::default(),
             pulses: Pulses::default(),
             core_cycles: 0,
+            watch: None,
         };
         if let Some(file) = trace_file()
             && let Err(error) = card.trace(&file)
@@ -138,6 +144,16 @@ impl VerilatedCard {
         self.core_cycles
     }
 
+    /// Begins to watch what ports do, anew.
+    pub fn watch(&mut self) {
+        self.watch = Some(Watch::default());
+    }
+
+    /// What was seen since.
+    pub fn watched(&mut self) -> Watch {
+        self.watch.take().unwrap_or_default()
+    }
+
     /// When the last frame to a port began: its start character was at XGMII, in picoseconds.
     #[must_use]
     pub fn last_start(&self, port: usize) -> u64 {
@@ -164,6 +180,9 @@ impl VerilatedCard {
         match edge {
             Edge::Core { rises: true } => {
                 let seen = self.model.core();
+                if let Some(watch) = &mut self.watch {
+                    watch.core_edge(self.model.probe(), seen.wr_req.valid != 0);
+                }
                 self.model.set_clk_core(true);
                 self.model.eval(now);
                 self.port.edge(now, &seen, host);
@@ -172,6 +191,9 @@ impl VerilatedCard {
             }
             Edge::Net { rises: true } => {
                 let seen = self.model.net();
+                if let Some(watch) = &mut self.watch {
+                    watch.net_edge(self.model.probe());
+                }
                 self.model.set_clk_net(true);
                 self.model.eval(now);
                 self.wires(now, &seen);

@@ -121,6 +121,7 @@ mod sys {
         pub(super) fn pollux_card_eval(card: *mut Card, ps: u64);
         pub(super) fn pollux_card_core_out(card: *const Card, pins: *mut CoreOut);
         pub(super) fn pollux_card_net_out(card: *const Card, pins: *mut NetOut);
+        pub(super) fn pollux_card_probe(card: *const Card, probes: *mut u32);
         pub(super) fn pollux_card_trace(card: *mut Card, file: *const c_char) -> c_int;
         pub(super) fn pollux_card_coverage(card: *mut Card, file: *const c_char) -> c_int;
     }
@@ -187,6 +188,14 @@ impl Model {
         // SAFETY: as above.
         unsafe { sys::pollux_card_net_out(self.0.as_ptr(), &raw mut pins) };
         pins
+    }
+
+    /// What each port does in this cycle ([`Probe`](super::Probe)).
+    pub(crate) fn probe(&self) -> [u32; PORTS] {
+        let mut probes = [0; PORTS];
+        // SAFETY: the card is ours; the call sets as many numbers as there are.
+        unsafe { sys::pollux_card_probe(self.0.as_ptr(), probes.as_mut_ptr()) };
+        probes
     }
 
     /// Writes a waveform from now on.

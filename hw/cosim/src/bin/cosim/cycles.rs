@@ -1,0 +1,78 @@
+//! Latencies of stages, in cycles of their clock: from the edge that takes the first word to the
+//! edge at which a reader could take what comes of it, with empty pipes (hw/docs/cycles.md).
+
+use pollux_card_model::registers::{port, tx};
+use pollux_cosim::CosimDevice;
+use pollux_cosim::pcie::Behaviour;
+use pollux_cosim::rig::{Form, Rig, datagram};
+use pollux_cosim::verilated::{Probe, VerilatedCard, Watch};
+use serde_json::{Value, json};
+
+/// Measures all of them; `null` is what the card does not do yet.
+pub(crate) fn measure() -> anyhow::Result<Value> {
+    let received = receive()?;
+    let sent = send()?;
+    let of = |watch: &Watch, from, to| watch.cycles((0, from), (0, to));
+    // To the frame's eighth byte, which is in the word behind the start.
+    let mac_rx = of(&received, Probe::RxStart, Probe::RxWord).map(|cycles| cycles - 1);
+    let mac_tx = of(&sent, Probe::TxWord, Probe::TxStart).map(|cycles| cycles + 1);
+    Ok(json!({
+        "udp_tx_to_rx": sent.cycles((0, Probe::Sent), (1, Probe::Payload)),
+        "mac_rx": mac_rx,
+        "mac_tx": mac_tx,
+        "udp_parse": of(&received, Probe::RxWord, Probe::Payload),
+        "udp_tx": of(&sent, Probe::Sent, Probe::TxOffer),
+        "decompress": of(&received, Probe::Fetched, Probe::Expanded),
+        "tlb_hit": of(&received, Probe::Lookup, Probe::Bus),
+        "clop_select": of(&received, Probe::Select, Probe::Place),
+        "desc_to_write": received.cycles_to_write((0, Probe::Desc)),
+    }))
+}
+
+fn rig() -> anyhow::Result<Rig<VerilatedCard>> {
+    let mut rig = Rig::new(CosimDevice::new(VerilatedCard::new(1, Behaviour::prompt())))?;
+    for which in 0..2 {
+        rig.add_list(which as u16 * 32, 4096, 100_000);
+        rig.add_stream(which, 0, 5000, Form::Payload);
+        rig.enable(which);
+    }
+    rig.advance(5_000_000);
+    Ok(rig)
+}
+
+/// A payload of 64 bytes comes.
+fn receive() -> anyhow::Result<Watch> {
+    let mut rig = rig()?;
+    rig.device.with(|card, _| card.watch());
+    rig.put(0, datagram(0, 4000, 5000, &[0x5a; 64]));
+    rig.advance(3_000_000);
+    let watch = rig.device.with(|card, _| card.watched());
+    anyhow::ensure!(rig.flush().len() == 1, "the payload was lost");
+    Ok(watch)
+}
+
+/// A payload of 64 bytes is sent by port 0, which is looped to port 1 behind the MAC.
+fn send() -> anyhow::Result<Watch> {
+    let mut rig = rig()?;
+    for which in 0..2 {
+        rig.write(&port::THIS, which, port::MAC_CTRL, 0, 0b111);
+    }
+    // To everybody, so that nobody has to be asked where that is; from UDP port 4000 to 5000.
+    rig.write(&port::THIS, 0, port::DESTINATION_IP, 0, u32::MAX);
+    rig.write(
+        &port::THIS,
+        0,
+        port::DESTINATION_PORTS,
+        0,
+        u32::from_be_bytes([0x0f, 0xa0, 0x13, 0x88]),
+    );
+    rig.advance(5_000_000);
+    rig.device.with(|card, _| card.watch());
+    rig.send(0, &[0x5a; 64]);
+    rig.advance(10_000_000);
+    anyhow::ensure!(
+        rig.read(&tx::THIS, 0, tx::RING_STATUS, 0) & 0b10 == 0,
+        "the ring has stopped"
+    );
+    Ok(rig.device.with(|card, _| card.watched()))
+}

@@ -1,0 +1,58 @@
+//! Measures the card from its RTL: cycles, line rate, latency, and a soak. Prints JSON;
+//! `scripts/cosim` runs it, and says what it means.
+
+#[cfg(not(has_verilator))]
+fn main() {
+    println!("skipped: no simulated card: apt-get install verilator, and build again");
+}
+
+#[cfg(has_verilator)]
+mod cycles;
+#[cfg(has_verilator)]
+mod latency;
+#[cfg(has_verilator)]
+mod line_rate;
+#[cfg(has_verilator)]
+mod soak;
+
+#[cfg(has_verilator)]
+fn main() -> anyhow::Result<()> {
+    use clap::Parser;
+
+    /// Measures the card from its RTL.
+    #[derive(Parser)]
+    #[command(name = "cosim")]
+    enum Command {
+        /// Latencies of stages, in cycles of their clock.
+        Cycles,
+        /// Four ports at line rate: what was offered, received and dropped.
+        LineRate,
+        /// From the start of a frame at XGMII to its payload in memory, by size.
+        Latency,
+        /// Random traffic on all ports, a host that does its worst, all payloads compared.
+        Soak {
+            /// Wall-clock seconds.
+            #[arg(long, default_value_t = 10.0)]
+            seconds: f64,
+            /// The first seed; each card has the next.
+            #[arg(long, default_value_t = 1)]
+            seed: u64,
+            /// Writes there which lines of the RTL were reached.
+            #[arg(long)]
+            coverage: Option<std::path::PathBuf>,
+        },
+    }
+
+    let report = match Command::parse() {
+        Command::Cycles => cycles::measure()?,
+        Command::LineRate => line_rate::measure()?,
+        Command::Latency => latency::measure()?,
+        Command::Soak {
+            seconds,
+            seed,
+            coverage,
+        } => soak::run(seconds, seed, coverage.as_deref())?,
+    };
+    println!("{report:#}");
+    Ok(())
+}

@@ -1,0 +1,29 @@
+"""What Verilator writes about which lines of the RTL were reached."""
+
+import re
+from collections import defaultdict
+from pathlib import Path
+
+
+def by_module(file):
+    """A table: lines reached of each file, the worst first. A line is reached where each of its
+    points is, in one instance at least."""
+    points = defaultdict(int)
+    for entry in Path(file).read_text(encoding="latin-1").splitlines():
+        found = re.match(r"C '(.*)' (\d+)$", entry)
+        if found:
+            fields = dict(part.split("\x02", 1) for part in found[1].split("\x01") if "\x02" in part)
+            key = (Path(fields["f"]).stem, int(fields["l"]), fields.get("n"), fields.get("o"))
+            points[key] += int(found[2])
+    lines = defaultdict(lambda: True)
+    for (module, line, _, _), count in points.items():
+        lines[module, line] &= count > 0
+    modules = defaultdict(lambda: [0, 0])
+    for (module, _), reached in lines.items():
+        modules[module][0] += reached
+        modules[module][1] += 1
+    table = ["| module | lines | reached | |", "| --- | --- | --- | --- |"]
+    for module, (reached, total) in sorted(modules.items(), key=lambda item: item[1][0] / item[1][1]):
+        missing = sorted(line for (name, line), was in lines.items() if name == module and not was)
+        table.append(f"| `{module}` | {total} | {100 * reached / total:.0f} % | {' '.join(map(str, missing))} |")
+    return "\n".join(table)

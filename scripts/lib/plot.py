@@ -1,0 +1,49 @@
+"""Plots as SVG, written by hand: a handful of shapes."""
+
+from math import log2
+
+# The plane inside the axes.
+LEFT, RIGHT, TOP, BOTTOM = 70, 600, 30, 330
+MOST_NS = 9000
+# What is said of NaNet-10: below 1 us up to about 1 KB. A link carries 10 or 1 bit in a nanosecond.
+BAR = (1024, 1000)
+LINKS = {"10GbE": 0.8, "GbE": 8.0}
+HEADERS = 8 + 42 + 4
+
+
+def latency_plot(rows, pcie):
+    """Latency by size of the payload, logarithmic, beside what bounds it."""
+    sizes = [row["payload"] for row in rows]
+    x = lambda size: LEFT + (RIGHT - LEFT) * log2(size / sizes[0]) / log2(sizes[-1] / sizes[0])  # noqa: E731
+    y = lambda ns: BOTTOM - (BOTTOM - TOP) * min(ns, MOST_NS) / MOST_NS  # noqa: E731
+
+    def curve(points, colour, dash=""):
+        places = " ".join(f"{x(size):.1f},{y(ns):.1f}" for size, ns in points if ns <= MOST_NS)
+        return f'<polyline points="{places}" fill="none" stroke="{colour}" stroke-width="2" stroke-dasharray="{dash}"/>'
+
+    def text(at_x, at_y, words, anchor="start"):
+        return f'<text x="{at_x:.1f}" y="{at_y:.1f}" text-anchor="{anchor}">{words}</text>'
+
+    wire = {name: [(size, max(size + HEADERS, 72) * per) for size in sizes] for name, per in LINKS.items()}
+    ours = [(row["payload"], row["most_ns"] + pcie) for row in rows]
+    bus = [(row["payload"], row["most_ns"]) for row in rows]
+    parts = ['<svg xmlns="http://www.w3.org/2000/svg" width="800" height="390" font-family="sans-serif" font-size="12">',
+             '<rect width="800" height="390" fill="white"/>',
+             f'<path d="M{LEFT} {TOP} V{BOTTOM} H{RIGHT}" fill="none" stroke="black"/>']
+    for size in sizes:
+        parts.append(text(x(size), BOTTOM + 16, size, "middle"))
+    for ns in range(0, MOST_NS + 1, 1000):
+        parts.append(text(LEFT - 6, y(ns) + 4, f"{ns / 1000:.0f}", "end"))
+    parts += [text((LEFT + RIGHT) / 2, BOTTOM + 40, "payload, B", "middle"), text(10, TOP - 10, "latency, us"),
+              curve(wire["GbE"], "#cc79a7", "4 3"), curve(wire["10GbE"], "#009e73", "4 3"), curve(bus, "#56b4e9"),
+              curve(ours, "#0072b2"),
+              f'<path d="M{x(sizes[0]):.1f} {y(BAR[1]):.1f} H{x(BAR[0]):.1f} V{BOTTOM}" fill="none" stroke="#d55e00" '
+              'stroke-width="2"/>']
+    legend = [("#0072b2", f"to memory, PCIe {pcie:.0f} ns"), ("#56b4e9", "to the host bus"),
+              ("#d55e00", "NaNet-10: below 1 us to 1 KB"), ("#009e73", "a 10GbE link alone"),
+              ("#cc79a7", "a GbE link alone (NaNet-1)")]
+    for place, (colour, words) in enumerate(legend):
+        at = TOP + 20 + 20 * place
+        parts += [f'<path d="M{RIGHT + 10} {at - 4} h20" stroke="{colour}" stroke-width="2"/>',
+                  text(RIGHT + 35, at, words)]
+    return "\n".join([*parts, "</svg>"]) + "\n"
