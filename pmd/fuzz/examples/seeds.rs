@@ -20,6 +20,23 @@ const fn end(last: u8) -> UdpEndpoint {
     }
 }
 
+/// Of each driver, a spec with its options, as far as they go together.
+const SPECS: [&str; 8] = [
+    "loopback",
+    "null:size=1500",
+    "pcap:rx=a.pcap,tx=b.pcapng,pace=recorded,loop=3",
+    "af_packet:eth0,frame=9018,ring=64,fanout=queue,timestamps=hardware,promisc=on,\
+     multicast=01:00:5e:00:00:01+01:00:5e:00:00:02,qdisc=off",
+    "af_xdp:eth0,queue=1,ring=64,mode=copy,attach=skb,other=kernel,ports=58913-58928,\
+     steer=58913:1+58914:0,wakeup=off,busy-poll=20,checksums=trust,promisc=on,multicast=all",
+    "tap:pol0,mac=02:00:00:00:00:01,mtu=9000,up=on,persist=off",
+    "pci:0000:03:00.0,noiommu=off,vf_token=00112233-4455-6677-8899-aabbccddeeff,mtu=9000,\
+     promisc=on,multicast=all,unicast=02:00:00:00:00:02,descriptors=legacy,vfs=2,\
+     vf-macs=02:00:00:00:00:03+02:00:00:00:00:04,vf-vlans=7+8",
+    "vhost-user:/path.sock,role=driver,server=on,queues=2,ring=256,packed=on,in-order=off,\
+     mergeable=off,sealed=on,mac=02:00:00:00:00:05,mtu=1500",
+];
+
 fn save(target: &str, name: &str, bytes: &[u8]) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("corpus")
@@ -136,17 +153,9 @@ fn main() {
     ] {
         save("pcap", name, &[&[1], &capture[..]].concat());
     }
-    for (i, spec) in [
-        "loopback",
-        "null:len=64",
-        "pcap:rx=a.pcap,tx=b.pcapng,pace=recorded",
-        "af_packet:eth0,fanout=queue,frame=9018",
-        "pci:0000:03:00.0",
-        "vhost-user:/path.sock,server",
-    ]
-    .iter()
-    .enumerate()
-    {
+    let registry = Registry::builtin();
+    for (i, spec) in SPECS.iter().enumerate() {
+        registry.check(spec).expect("a spec");
         save("port_spec", &format!("spec{i}"), spec.as_bytes());
     }
     let records = [[4, 0, 0, 0, 9, 0, 1, 0, 1, 0, 0, 0, 5, 0, 0, 0], [1; 16]].concat();

@@ -1,12 +1,21 @@
-//! Any text as a port spec: it is refused, or printed as a spec that means the same.
+//! Any text as a port spec: it is refused, by its driver's reading of the options too, or printed as
+//! a spec that means the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use pollux_pmd::{PortSpec, Registry};
 
+thread_local! {
+    static REGISTRY: Registry = Registry::builtin();
+}
+
 fuzz_target!(|text: &str| {
+    let checked = REGISTRY.with(|registry| registry.check(text));
+    if let Err(why) = &checked {
+        assert!(why.is_usage(), "nothing was opened: {why}");
+    }
     let Ok(spec) = text.parse::<PortSpec>() else {
-        assert!(Registry::builtin().check(text).is_err());
+        assert!(checked.is_err());
         return;
     };
     assert_eq!(spec.to_string().parse(), Ok(spec.clone()), "{spec}");
