@@ -177,9 +177,14 @@ async def the_card_says_what_it_is_and_blocks_are_linked(dut):
 
 
 @cocotb.test()
-async def frames_of_both_ports_are_in_memory_when_their_event_is(dut):
+async def payloads_are_in_memory_before_their_event_and_that_before_its_interrupt(dut):
     tb = await TB(dut).start()
     await tb.set_up()
+    for word, value in enumerate((0xFEE00000, 0, 0x4321, 0)):
+        await tb.write(4 * word, value, bar=2)
+    await tb.write(EVENT + 0x11C, 0)
+    await tb.write(TIMING + 0x28, 10**15, size=8)
+    await tb.settle()
     sent = [[some(random.randrange(1, 300)) for _ in range(3)] for _ in range(tb.ports)]
     for number, payloads in enumerate(sent):
         tb.frames(number, [udp(payload, sport=number) for payload in payloads])
@@ -187,90 +192,49 @@ async def frames_of_both_ports_are_in_memory_when_their_event_is(dut):
     got = [[] for _ in range(tb.ports)]
     while any(len(one) < 3 for one in got):
         record = await tb.next_event()
-        assert record[62] == 1
+        assert record[62] == 1 and record[63] & 1 and 0 < int.from_bytes(record[:8], "little") - 10**15 < 10**5
         for source, _, payload in tb.payloads(record):
             got[source].append(payload)
     assert got == sent
+    places = [address for address, _, _ in tb.writes.log]
+    assert places.index(EVENTS) < places.index(0xFEE00000) and places.count(0xFEE00000) == 1
+    assert tb.memory(0xFEE00000, 4) == (0x4321).to_bytes(4, "little")
     for number in range(tb.ports):
         assert await tb.read(port(number, RX_FRAMES), size=8) == 4
         assert await tb.read(port(number, RX_FCS), size=8) == 1
         assert await tb.read(CLOP + 0x4000 + 32 * number * 0x40, size=8) == 3
         assert await tb.read(port(number, 0xC)) & 0x3F == 0x19, "link up, all idle"
-
-
-@cocotb.test()
-async def an_interrupt_comes_behind_its_event(dut):
-    tb = await TB(dut).start()
-    await tb.set_up()
-    for word, value in enumerate((0xFEE00000, 0, 0x4321, 0)):
-        await tb.write(4 * word, value, bar=2)
-    await tb.write(EVENT + 0x11C, 0)
-    tb.frames(0, [udp(b"wake up")])
-    await tb.until(lambda: 0xFEE00000 in tb.writes.memory)
-    assert [(address, len(data)) for address, data, _ in tb.writes.log] == [
-        (BUFFERS, 32), (EVENTS, 64), (0xFEE00000, 4)], "payload, event, interrupt"
-    assert tb.writes.log[-1][1] == (0x4321).to_bytes(4, "little")
-    # A counter is told a few cycles late.
-    await tb.step(40)
     assert await tb.read(HOST + 0x140, size=8) == 1
 
 
 @cocotb.test()
-async def a_trigger_is_an_event_and_payloads_have_its_time(dut):
+async def a_generator_s_burst_goes_at_line_rate_and_comes_in_at_the_looped_port(dut):
     tb = await TB(dut).start()
     await tb.set_up()
-    await tb.write(TIMING + 0x8, 8)
-    await tb.write(TIMING + 0x28, 10**15, size=8)
-    await tb.settle()
-    dut.ttc_trigger.value = 1
-    record = await tb.next_event()
-    assert (record[62], record[63] & 1, record[16]) == (4, 1, 2)
-    latched = await tb.read(TIMING + 0x48, size=8)
-    assert latched == int.from_bytes(record[:8], "little") and 0 <= latched - 10**15 < 10**4
-    tb.frames(0, [udp(b"timed")])
-    announced = await tb.next_event()
-    assert announced[63] & 1 and latched < int.from_bytes(announced[:8], "little") < latched + 10**4
-    assert await tb.read(TIMING + 0x108, size=8) == 1
-
-
-@cocotb.test()
-async def a_generator_s_burst_comes_in_at_the_looped_port(dut):
-    tb = await TB(dut).start()
-    await tb.set_up()
+    # To all stations, so that nobody is asked for.
+    for register, value in ((0x28, 0xFFFFFFFF), (0x48, 18), (0x4C, 8), (0x50, 0), (0x54, 5000 | 77 << 16)):
+        await tb.write(port(0, register), value)
+    await tb.write(port(0, 0x40), 1)
+    # Meanwhile the lists' counters are cleared after the reset; nothing is placed before that.
+    await tb.step(700)
+    frames = received(tb.said[0])
+    assert [len(frame.data) for frame in frames] == [64] * 8
+    # 84 B on the wire each (IEEE 802.3, 4.4.2): 12 on average from an end to the start behind it.
+    assert sum(frame.gap for frame in frames[1:]) == 7 * 12
     for number in range(tb.ports):
         await tb.write(port(number, 0x8), 7)
-    # To all stations, so that nobody is asked for.
-    for register, value in ((0x28, 0xFFFFFFFF), (0x48, 30), (0x4C, 8), (0x50, 0), (0x54, 5000 | 77 << 16)):
-        await tb.write(port(0, register), value)
-    # The lists' counters are cleared after a reset, and nothing is placed meanwhile.
-    await tb.step(700)
     await tb.write(port(0, 0x40), 1)
     got = []
     while len(got) < 8:
         got += tb.payloads(await tb.next_event())
-    assert got == [(77, number, number.to_bytes(4, "little") + bytes(range(number + 4, number + 30)))
+    assert got == [(77, number, number.to_bytes(4, "little") + bytes(range(number + 4, number + 18)))
                    for number in range(8)]
-    assert await tb.read(port(0, 0x44)) == 0 and await tb.read(port(0, 0x4B0), size=8) == 8
-    assert await tb.read(port(0, TX_FRAMES), size=8) == await tb.read(port(1, RX_FRAMES), size=8) == 8
+    assert await tb.read(port(0, 0x44)) == 0 and await tb.read(port(0, 0x4B0), size=8) == 16
+    assert await tb.read(port(0, TX_FRAMES), size=8) == 16 and await tb.read(port(1, RX_FRAMES), size=8) == 8
 
 
 @cocotb.test()
-async def the_generator_goes_at_line_rate(dut):
-    tb = await TB(dut).start()
-    await tb.set_up()
-    for register, value in ((0x28, 0xFFFFFFFF), (0x48, 18), (0x4C, 16)):
-        await tb.write(port(1, register), value)
-    await tb.write(port(1, 0x40), 1)
-    await tb.settle()
-    await tb.step(300)
-    frames = received(tb.said[1])
-    assert [len(frame.data) for frame in frames] == [64] * 16
-    # 84 B on the wire each (IEEE 802.3, 4.4.2): bytes between an end and the start behind it, of 12 on average.
-    assert sum(frame.gap for frame in frames[1:]) == 15 * 12
-
-
-@cocotb.test()
-async def a_packet_of_the_host_goes_out(dut):
+async def a_packet_of_the_host_goes_out_and_a_trigger_is_an_event(dut):
     tb = await TB(dut).start()
     await tb.set_up()
     payload, ring, data = some(100), 0x3_0000_0000, 0x4_0000_0003
@@ -287,7 +251,15 @@ async def a_packet_of_the_host_goes_out(dut):
     frame = received(tb.said[1])[0].payload()
     judge(frame, payload, "255.255.255.255", 7000, 7001, "ff:ff:ff:ff:ff:ff")
     assert await tb.read(TX + 0x150) == 1 and await tb.read(TX + 0x154) == 1
-    await tb.step(40)
+    await tb.write(TIMING + 0x8, 8)
+    await tb.write(TIMING + 0x28, 10**15, size=8)
+    await tb.settle()
+    dut.ttc_trigger.value = 1
+    record = await tb.next_event()
+    assert (record[62], record[63] & 1, record[16]) == (4, 1, 2)
+    latched = await tb.read(TIMING + 0x48, size=8)
+    assert latched == int.from_bytes(record[:8], "little") and 0 <= latched - 10**15 < 10**4
+    assert await tb.read(TIMING + 0x108, size=8) == 1
     assert await tb.read(TX + 0x420, size=8) == 1 and await tb.read(TX + 0x428, size=8) == 100
 
 
@@ -296,12 +268,22 @@ async def a_reset_by_register_forgets_all_but_the_host_bus(dut):
     tb = await TB(dut).start()
     await tb.set_up()
     await tb.write(CARD + 0x30, 0x1234)
+    # Payloads on their way, and a read that is answered when nobody waits for it any more.
     tb.frames(0, [udp(some(1400)) for _ in range(3)])
-    await tb.step(600)
+    tb.reads.fault = "lost"
+    await tb.write(TX + 0x108, 1 | 3 << 8)
+    await tb.write(TX + 0x10C, 8)
+    await tb.until(lambda: tb.reads.lost)
     await tb.write(CARD + CTRL, 1)
-    while await tb.read(CARD + STATUS):
-        assert await tb.read(port(0, 0x20)) == 0, "nobody there"
-    assert await tb.read(CARD + 0x30) == 0x1234
+    assert await tb.read(CARD + STATUS) == 1 and await tb.read(port(0, 0x20)) == 0, "nobody there"
+    tb.reads.fault = None
+    for head in tb.reads.lost:
+        tb.reads.answer(head)
+    for _ in range(20):
+        if not await tb.read(CARD + STATUS):
+            break
+    assert await tb.read(CARD + 0x30) == 0x1234 and not tb.reads.coming
+    assert await tb.read(TX + 0x114) == 1, "the ring is idle, without an error"
     assert await tb.read(port(0, 0x20)) == 0 and await tb.read(port(0, RX_FRAMES)) == 0
     assert await tb.read(CLOP + 0x2018) == 0
     tb.heard[0].clear()
@@ -309,3 +291,36 @@ async def a_reset_by_register_forgets_all_but_the_host_bus(dut):
     await tb.set_up()
     tb.frames(1, [udp(b"again")])
     assert tb.payloads(await tb.next_event()) == [(4000, 0, b"again")]
+
+
+@cocotb.test()
+async def quiesced_or_without_bus_mastering_it_leaves_memory_alone(dut):
+    tb = await TB(dut).start()
+    await tb.set_up()
+    await tb.step(700)
+    sent = [some(900) for _ in range(3)]
+    tb.frames(0, [udp(payload) for payload in sent])
+    await tb.until(lambda: tb.writes.log)
+    await tb.write(HOST + 0x8, 1)
+    for _ in range(20):
+        if await tb.read(HOST + 0xC) & 1:
+            break
+    written = len(tb.writes.log)
+    await tb.step(300)
+    assert len(tb.writes.log) == written
+    await tb.write(HOST + 0x8, 0)
+    got = []
+    while len(got) < 3:
+        got += [payload for _, _, payload in tb.payloads(await tb.next_event())]
+    assert got == sent
+    # Nothing waits for ever: what is written is thrown away, and reads fail.
+    dut.cfg_bus_master.value, written = 0, len(tb.writes.log)
+    tb.frames(1, [udp(some(600)) for _ in range(2)])
+    await tb.write(TX + 0x108, 1 | 3 << 8)
+    await tb.write(TX + 0x10C, 1)
+    await tb.step(500)
+    assert len(tb.writes.log) == written and not tb.reads.asked
+    assert await tb.read(CLOP + 0x4000 + 32 * 0x40, size=8) == 2 and await tb.read(HOST + 0x110, size=8) >= 6
+    assert await tb.read(TX + 0x114) & 2, "the ring has stopped"
+    assert await tb.read(HOST + 0xC) & 3 == 1
+    assert await tb.read(port(1, 0xC)) & 8
