@@ -281,7 +281,7 @@ async def a_ring_that_waits_holds_up_nobody(dut):
 
 async def stopped(tb, ring):
     """The ring has told that it stopped, behind all else; the others go on."""
-    for _ in range(400):
+    for _ in range(250):
         await tb.step()
     assert tb.status("error", ring) and tb.status("idle", ring)
     for other in tb.rings:
@@ -320,7 +320,7 @@ def expect_stop(ring):
 
 @cocotb.test()
 async def a_failed_read_of_descriptors_stops_its_ring(dut):
-    for _ in range(4):
+    for _ in range(2):
         tb = await started(dut)
         ring = tb.rings[-1]
         ring.post(ring.packet(2))
