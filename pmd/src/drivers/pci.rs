@@ -82,7 +82,7 @@ pub(crate) const DESCRIPTION: Description = Description {
         (Feature::Statistics, Support::Yes),
         (
             Feature::ChecksumOffload,
-            Support::Partly("82574L; virtio-net, where it offers that"),
+            Support::Partly("Intel's; virtio-net, where it offers that"),
         ),
         (Feature::ZeroCopyRx, Support::Yes),
         (Feature::ZeroCopyTx, Support::Yes),

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use super::registers::*;
 use crate::bus::Ids;
 use crate::bus::fake::{Model, World};
+use crate::drivers::intel::model::insert_sum;
 use crate::net::Checksum;
 
 /// Bytes of the packet buffer for frames that wait for descriptors: its half for receiving
@@ -343,8 +344,8 @@ impl Card {
         }
         if rest as u32 & TX_EOP != 0 {
             let mut frame = std::mem::take(&mut self.pieces[queue]);
-            if let Some(places) = self.sum[queue].take() {
-                insert_sum(&mut frame, places);
+            if let Some([start, field]) = self.sum[queue].take() {
+                insert_sum(&mut frame, start.into(), field.into());
             }
             if !std::mem::take(&mut self.unmapped[queue]) {
                 self.put_on_wire(world, queue, frame);
@@ -454,16 +455,6 @@ impl Model for Card {
 
     fn reset(&mut self, _: &mut World) {
         self.clear();
-    }
-}
-
-/// Sums a frame from the first place to its end, into the second.
-fn insert_sum(frame: &mut [u8], [start, field]: [u8; 2]) {
-    let mut sum = Checksum::new();
-    sum.add(frame.get(start.into()..).unwrap_or_default());
-    let sum = sum.finish().to_be_bytes();
-    if let Some(place) = frame.get_mut(field.into()..) {
-        place.iter_mut().zip(sum).for_each(|(to, byte)| *to = byte);
     }
 }
 

@@ -293,7 +293,7 @@ impl<D: Device> Driver for Igb<D> {
             max_tx_queues: queues,
             mac: Some(self.mac),
             max_frame: self.options.mtu as usize + HEADER,
-            checksum_offload: false,
+            checksum_offload: true,
             wire_time: false,
             recorded: false,
             kernel_backed: false,

@@ -12,7 +12,9 @@ use super::hardware::wait;
 use super::registers::{EIMC, EIMS, STATUS};
 use crate::bus::{Bus, BusError, Device, Interrupts};
 use crate::driver::{Queues, RxDriver, TxDriver};
-use crate::drivers::intel::descriptors::{AdvancedTx, Extended, MAX_RING, MIN_RING, Ring};
+use crate::drivers::intel::descriptors::{
+    AdvancedOffloadTx, AdvancedTx, Extended, MAX_RING, MIN_RING, Ring,
+};
 use crate::drivers::intel::link::{GONE, speed};
 use crate::drivers::intel::memory::Memory;
 use crate::drivers::intel::rx::{Rx, RxControl, RxParts};
@@ -136,7 +138,11 @@ impl<D: Device> Plan<'_, D> {
                 control: TxQueue(self.block(first + index * step)),
             };
             parts.control.0.start(&parts.ring)?;
-            tx.push(Box::new(Tx::<_, _, AdvancedTx>::new(parts)));
+            tx.push(if config.checksum_offload {
+                Box::new(Tx::<_, _, AdvancedOffloadTx>::new(parts))
+            } else {
+                Box::new(Tx::<_, _, AdvancedTx>::new(parts))
+            });
         }
         Ok((Queues { rx, tx }, memory))
     }

@@ -3,13 +3,14 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod alone;
+mod checksums;
 mod hostile;
 mod isolation;
 mod sessions;
 
 use std::time::Duration;
 
-use pollux_mempool::{Burst, Mempool, PoolCache, PoolConfig, region::PageSize};
+use pollux_mempool::{Burst, ChecksumRequest, Mempool, PoolCache, PoolConfig, region::PageSize};
 
 use super::model::{Function, Nic};
 use crate::bus::fake::{FakeDevice, Model};
@@ -92,13 +93,17 @@ struct Running {
 
 impl Running {
     fn new(port: Port<Probed>, queues: u16) -> Self {
+        Self::with_offload(port, queues, false)
+    }
+
+    fn with_offload(port: Port<Probed>, queues: u16, checksum_offload: bool) -> Self {
         let pool = pool();
         let config = PortConfig {
             rx_queues: queues,
             tx_queues: queues,
             ring: 64,
             pool: pool.clone(),
-            checksum_offload: false,
+            checksum_offload,
         };
         Self::start(port.configure(config).unwrap(), pool)
     }
@@ -146,8 +151,15 @@ impl Running {
     }
 
     fn send(&mut self, frame: &[u8]) {
+        self.send_asking(frame, None);
+    }
+
+    /// With a checksum that is left to the device.
+    fn send_asking(&mut self, frame: &[u8], request: Option<ChecksumRequest>) {
         let mut burst = Burst::<1>::new();
-        drop(burst.push(self.cache.alloc_from(frame).unwrap()));
+        let mut mbuf = self.cache.alloc_from(frame).unwrap();
+        mbuf.set_checksum_request(request);
+        drop(burst.push(mbuf));
         assert_eq!(self.tx[0].tx(&mut self.cache, &mut burst), 1);
     }
 

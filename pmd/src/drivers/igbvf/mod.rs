@@ -245,7 +245,7 @@ impl<D: Device> Driver for Igbvf<D> {
             max_tx_queues: 1,
             mac: Some(self.mac),
             max_frame: self.mtu as usize + HEADER,
-            checksum_offload: false,
+            checksum_offload: true,
             wire_time: false,
             recorded: false,
             kernel_backed: false,

@@ -5,5 +5,7 @@ pub(crate) mod counters;
 pub(crate) mod descriptors;
 pub(crate) mod link;
 pub(crate) mod memory;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod model;
 pub(crate) mod rx;
 pub(crate) mod tx;

@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::driver::TxDriver;
 use crate::drivers::dma::{Assembly, DeviceAddresses, alloc};
 use crate::ledger::Sent;
+use crate::net::finish_checksum;
 
 /// How long the end waits for frames that are on their way.
 const LINGER: Ns = Ns(100_000_000);
@@ -117,7 +118,7 @@ impl<Q: TxControl, C: Clock, F: TxFormat> Tx<Q, C, F> {
         if mbuf.segment_count() == 1
             && (SHORTEST..=self.parts.longest).contains(&len)
             && len <= self.rest_of_page(data.addr())
-            && request.is_none_or(|request| request.fits(len))
+            && request.is_none_or(|request| request.fits(len) && F::can_finish(request))
             && self.free() > usize::from(request.is_some())
             && let Some(data) = NonNull::new(data.cast_mut())
             && let Some(address) = self.parts.addresses.of(data, len)
@@ -192,10 +193,16 @@ impl<Q: TxControl, C: Clock, F: TxFormat> Tx<Q, C, F> {
         cache: &mut PoolCache,
     ) -> Result<(), Option<Mbuf>> {
         let mut total = mbuf.total_len();
-        let request = F::request(&mbuf);
+        let mut request = F::request(&mbuf);
         let is_sound = request.is_none_or(|request| request.fits(total));
         if total == 0 || total > self.parts.longest || !is_sound {
             return Err(Some(mbuf));
+        }
+        if request.is_some_and(|request| !F::can_finish(request)) {
+            if !finish_checksum(&mut mbuf) {
+                return Err(Some(mbuf));
+            }
+            request = None;
         }
         if total < SHORTEST {
             match mbuf.append(SHORTEST - total) {

@@ -37,6 +37,8 @@ pub(crate) struct Chip {
     pub(crate) wire: VecDeque<Vec<u8>>,
     /// Frames for each queue that wait until its function is looked at.
     arrived: [VecDeque<Vec<u8>>; 16],
+    /// Where each transmit queue sums from, and where to (section 7.2.2.2).
+    contexts: [(usize, usize); 16],
     /// Vectors that are to be signalled: of the virtual functions, and of the physical one last.
     pending: [u32; 8],
     /// A reset does not end.
@@ -64,6 +66,7 @@ impl Chip {
             vfs: 0,
             wire: VecDeque::new(),
             arrived: Default::default(),
+            contexts: [(0, 0); 16],
             pending: [0; 8],
             stuck: false,
             deaf: false,

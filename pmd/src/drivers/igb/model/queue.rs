@@ -1,10 +1,11 @@
-//! Queues of advanced descriptors with one buffer each (sections 7.1.5 and 7.2.2.3).
+//! Queues of advanced descriptors with one buffer each (sections 7.1.5 and 7.2.2).
 
 use std::collections::VecDeque;
 
 use super::{Chip, POOL_STATISTICS};
 use crate::bus::fake::World;
 use crate::drivers::igb::registers::*;
+use crate::drivers::intel::model::insert_sum;
 
 /// Registers of a queue, from the first.
 pub(super) const TAIL: usize = 0x18;
@@ -21,6 +22,12 @@ const LAST: u32 = 1 << 1;
 const TX_LAST: u32 = 1 << 24;
 const TX_REPORT: u32 = 1 << 27;
 const TX_EXTENDED: u32 = 1 << 29;
+const TX_KIND: u32 = 15 << 20;
+const TX_CONTEXT: u32 = 2 << 20;
+/// In a context: TCP; UDP without it, as other protocols are not known here.
+const TX_TCP: u32 = 1 << 11;
+/// In a data descriptor, in the last word: have the checksum of TCP or UDP finished.
+const TX_SUMMED: u32 = 1 << 9;
 
 /// Longest frame that is put together: a hostile driver's would have no end.
 const MOST: usize = 16384;
@@ -48,7 +55,7 @@ impl Chip {
         {
             return;
         }
-        let mut frame = Vec::new();
+        let (mut frame, mut is_summed) = (Vec::new(), false);
         while self.get(base + HEAD) != self.get(base + TAIL) {
             let head = self.get(base + HEAD);
             let at = ring + 16 * u64::from(head);
@@ -63,13 +70,30 @@ impl Chip {
                 u64::from_le_bytes(word.unwrap_or_default())
             });
             let command = rest as u32;
+            if command & (TX_EXTENDED | TX_KIND) == TX_EXTENDED | TX_CONTEXT {
+                let (lengths, field) =
+                    (address as usize, if command & TX_TCP == 0 { 6 } else { 16 });
+                let start = (lengths & 0x1ff) + (lengths >> 9 & 0x7f);
+                if let Some(context) = self.contexts.get_mut(queue) {
+                    *context = (start, start + field);
+                }
+                self.set(base + HEAD, (head + 1) % len);
+                continue;
+            }
+            is_summed |= rest >> 32 & u64::from(TX_SUMMED) != 0;
             let mut bytes = vec![0; (command & 0xffff) as usize];
             let fits = frame.len() + bytes.len() <= MOST;
             if fits && command & TX_EXTENDED != 0 && world.read(address, &mut bytes) {
                 frame.extend(bytes);
             }
             if command & TX_LAST != 0 {
-                self.transmit(queue, std::mem::take(&mut frame));
+                let mut frame = std::mem::take(&mut frame);
+                if std::mem::take(&mut is_summed)
+                    && let Some(&(start, field)) = self.contexts.get(queue)
+                {
+                    insert_sum(&mut frame, start, field);
+                }
+                self.transmit(queue, frame);
             }
             if command & TX_REPORT != 0 {
                 world.write(at + 12, &DONE.to_le_bytes());
