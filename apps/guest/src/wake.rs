@@ -106,7 +106,11 @@ pub(crate) fn between(from: &str, to: &str, count: usize) -> Result<()> {
     let (pool, mut ledger) = (pool(2048)?, Ledger::new());
     let open = |spec: &str| -> Result<End> {
         let port = Registry::builtin().open(spec)?;
-        End::start(port.configure(PortConfig::new(pool.clone()))?)
+        let config = PortConfig {
+            ring: 256,
+            ..PortConfig::new(pool.clone())
+        };
+        End::start(port.configure(config)?)
     };
     let (mut a, mut b) = (open(from)?, open(to)?);
     let (times, sleeps) = measure(&mut a, &mut b, &pool, &mut ledger, count)?;
