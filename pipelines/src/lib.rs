@@ -8,12 +8,14 @@
 //! | [`rich`] | RICH geometry, ring fits and ring finding |
 //! | [`l0`] | what flows through the L0 trigger, and its counters |
 //! | [`stages`] | decompress, build, rings, decide, answer |
+//! | [`simd`] | sixteen numbers at once, with what the CPU offers |
 
 pub mod formats;
 pub mod l0;
 pub mod pipeline;
 pub mod registry;
 pub mod rich;
+pub mod simd;
 pub mod stage;
 pub mod stages;
 

@@ -72,8 +72,7 @@ fn unpack(bits: u64) -> Ring {
         y: from_signed::<11>(bits >> 11),
         r: (bits >> 22 & 0x3ff) as f32 * LENGTH_MM,
         hits: (bits >> 33 & 0x7f) as u16,
-        chi2: 0.0,
-        time: 0.0,
+        ..Ring::default()
     }
 }
 
@@ -201,6 +200,7 @@ mod tests {
             hits: 14 + i,
             chi2: 20.0,
             time: 3.0,
+            time_spread: 2.0,
         };
         for n in 0..=8u16 {
             let mut rings = List::default();

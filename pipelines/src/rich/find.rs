@@ -1,35 +1,45 @@
-//! Finds the rings in the hits of one event.
+//! Finds the rings in the hits of events, up to sixteen events at once.
 //!
-//! Each disk is looked at by itself. While hits enough are left on it, the strongest ring is
-//! found, refined and taken out with its hits:
-//!
-//! 1. One circle is fitted to all hits and narrowed down to those near it. Where nearly all
-//!    hits agree, that is the ring: the common case of one particle costs a few fits.
-//! 2. Else circles through three hits, the same ones for the same hits in every run, are held
-//!    against all hits. Those with most hits in their road, near its middle, are narrowed down
-//!    in turn until one is good enough.
+//! 1. In the slot of an event the hits of one time are taken together: those within a window
+//!    around the time that most of them share, then around that of most of the rest. What is
+//!    looked at from here on is a *view*: the hits of one time on one disk.
+//! 2. One circle is fitted to all hits of a view and narrowed down to those near it, sixteen
+//!    views at once. Where nearly all hits agree, that is the ring: the common case of one
+//!    particle costs a few fits.
+//! 3. Else circles are proposed ([`Method`]) and held against all hits of the view, sixteen
+//!    circles at once. The best of each lane is narrowed down, and of the sixteen that come out
+//!    the best is the ring.
+//! 4. The hits of the ring are claimed, and the view has its next turn.
 //!
 //! Narrowing down fits a circle (Taubin) to the hits in a road around the last one, which gets
 //! narrower to a final width that covers a photomultiplier's cell. Where rings cross, a hit
 //! belongs to both: the fit also takes hits that an earlier ring claimed, but they are no
 //! evidence that the ring exists.
+//!
+//! Triplets, Ptolemy's criterion, a fit by Taubin and the removal of the hits are how NA62 finds
+//! several rings on GPUs (G. Lamanna, "Almagest, a new trackless ring finding algorithm", NIM A
+//! 766 (2014) 241).
+
+mod search;
+mod seeds;
+mod view;
 
 use serde::{Deserialize, Serialize};
 
+use self::search::Rounds;
+use self::seeds::Seeds;
+use self::view::{Loader, View};
 use super::Hit;
-use super::fit::{Circle, Moments};
-use super::geometry::{DISKS, PMS_PER_DISK, POSITIONS, disk_of};
+use super::geometry::DISKS;
+use super::lanes::PerLane;
+use crate::simd::{LANES, Simd};
 
 /// Most rings that are looked for on one disk.
 pub const MAX_RINGS_PER_DISK: usize = 4;
 /// Most rings of one event.
 pub const MAX_RINGS: usize = DISKS * MAX_RINGS_PER_DISK;
-/// Hits that are tested at once against a circle: two registers of AVX, one of AVX-512.
-const LANES: usize = 16;
-/// Seeds that are narrowed down, from the best on, before the search is given up.
-const CANDIDATES: usize = 4;
-/// Coordinate of the unused places of a vector, in mm: far from every ring.
-const NOWHERE: f32 = 1e6;
+/// Most events of one batch: one for each lane.
+pub const MAX_BATCH: usize = LANES;
 
 /// A ring that was found.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -48,6 +58,20 @@ pub struct Ring {
     pub chi2: f32,
     /// Mean time of those hits within the slot, in units of 25/256 ns.
     pub time: f32,
+    /// Standard deviation of their times, in units of 25/256 ns.
+    pub time_spread: f32,
+}
+
+/// Where circles come from, if one does not explain all hits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// Circles through three hits.
+    #[default]
+    Triplets,
+    /// For each centre on a grid, the radius at which most hits are, from a histogram of their
+    /// distances. Looks everywhere, which takes longer.
+    CentreGrid,
 }
 
 /// What counts as a ring.
@@ -75,11 +99,13 @@ pub struct FinderConfig {
     /// Largest mean squared distance of a ring's hits from it, in mm^2. Uniform light in a
     /// hexagonal cell of 18 mm gives 5/72 x 18^2 = 22.5 mm^2.
     pub max_chi2_mm2: f32,
-    /// Hits further than this from the median time of the event are not looked at, in units of
-    /// 25/256 ns; 0 looks at all hits.
+    /// Hits whose times are within this of that of most others are looked at together, in units
+    /// of 25/256 ns; 0 looks at all hits together.
     pub time_window: u8,
     /// Circles through three hits that are tried for one ring.
     pub seeds: u16,
+    /// Where circles come from.
+    pub method: Method,
 }
 
 impl Default for FinderConfig {
@@ -94,7 +120,8 @@ impl Default for FinderConfig {
             road_mm: 10.5,
             max_chi2_mm2: 50.0,
             time_window: 20,
-            seeds: 96,
+            seeds: 64,
+            method: Method::Triplets,
         }
     }
 }
@@ -140,380 +167,108 @@ impl FinderConfig {
     }
 }
 
-/// Hits of one disk that no ring has claimed yet.
-#[derive(Debug)]
-struct Disk {
-    /// One vector longer than the photomultipliers, so that the last one is always whole.
-    x: [f32; PMS_PER_DISK + LANES],
-    y: [f32; PMS_PER_DISK + LANES],
-    fine: [u8; PMS_PER_DISK],
-    n: usize,
-}
-
-/// Hits in the road of a circle, gathered for a fit, or hits that rings have claimed.
-#[derive(Debug)]
-struct Points {
-    x: [f32; PMS_PER_DISK],
-    y: [f32; PMS_PER_DISK],
-    n: usize,
-}
-
 /// A ring finder with all the memory that it needs; one for each poll loop.
 #[derive(Debug)]
 pub struct RingFinder {
     cfg: FinderConfig,
-    disk: Box<Disk>,
-    claimed: Box<Points>,
-    road: Box<Points>,
+    simd: Simd,
+    seeds: Seeds,
+    loader: Box<Loader>,
+    views: Vec<View>,
+    /// Hits of sixteen views, and the numbers of the views that have a turn.
+    lanes: PerLane,
+    turn: Vec<u8>,
+    found: [Found; MAX_BATCH],
+}
+
+/// The rings of one event.
+#[derive(Clone, Copy, Debug)]
+struct Found {
     rings: [Ring; MAX_RINGS],
+    n: usize,
 }
 
 impl RingFinder {
-    /// Makes a finder.
+    /// Makes a finder that uses the best instructions of this CPU.
     ///
     /// # Errors
     /// A configuration that [`FinderConfig::check`] refuses.
     pub fn new(cfg: FinderConfig) -> Result<Self, FinderError> {
+        Self::with_simd(cfg, Simd::best())
+    }
+
+    /// Makes a finder that uses the given instructions; what it finds does not depend on them.
+    ///
+    /// # Errors
+    /// A configuration that [`FinderConfig::check`] refuses.
+    pub fn with_simd(cfg: FinderConfig, simd: Simd) -> Result<Self, FinderError> {
         cfg.check()?;
-        let points = || {
-            Box::new(Points {
-                x: [0.0; PMS_PER_DISK],
-                y: [0.0; PMS_PER_DISK],
-                n: 0,
-            })
+        let none = Found {
+            rings: [Ring::default(); MAX_RINGS],
+            n: 0,
         };
-        let wide = [NOWHERE; PMS_PER_DISK + LANES];
         Ok(Self {
             cfg,
-            disk: Box::new(Disk {
-                x: wide,
-                y: wide,
-                fine: [0; PMS_PER_DISK],
-                n: 0,
-            }),
-            claimed: points(),
-            road: points(),
-            rings: [Ring::default(); MAX_RINGS],
+            simd,
+            seeds: Seeds::new(&cfg),
+            loader: Box::default(),
+            views: (0..view::MAX_VIEWS).map(|_| View::default()).collect(),
+            lanes: PerLane::default(),
+            turn: Vec::with_capacity(view::MAX_VIEWS),
+            found: [none; MAX_BATCH],
         })
     }
 
-    /// Finds the rings in the hits of one event, in the order: disk 0 before disk 1, and on a
-    /// disk in the order of their discovery. The same hits in the same order give the same
-    /// rings. Hits of photomultipliers that do not exist are passed over.
+    /// Finds the rings in the hits of one event. Those of one time come one after the other, first
+    /// those of the time that most hits share; of one time disk 0 comes before disk 1, and on a
+    /// disk they are in the order of their discovery. The same hits in the same order give the
+    /// same rings. Hits of photomultipliers that do not exist are passed over.
     pub fn find(&mut self, hits: &[Hit]) -> &[Ring] {
-        let times = time_range(hits, self.cfg.time_window);
-        let mut found = 0;
-        for disk in 0..DISKS as u8 {
-            self.disk.load(hits, disk, times);
-            self.claimed.n = 0;
-            for _ in 0..self.cfg.max_rings {
-                let Some(circle) = self.strongest() else {
-                    break;
-                };
-                self.rings[found] = self.disk.claim(circle, self.cfg.road_mm, &mut self.claimed);
-                self.rings[found].disk = disk;
-                found += 1;
-            }
-        }
-        &self.rings[..found]
+        self.find_batch([hits]);
+        self.rings(0)
     }
 
-    /// The strongest ring among the hits that are left on the disk.
-    fn strongest(&mut self) -> Option<Circle> {
-        let n = self.disk.n;
-        if n + 1 < usize::from(self.cfg.min_hits) {
-            return None;
+    /// Finds the rings of up to [`MAX_BATCH`] events, those beyond are passed over; returns how
+    /// many there were. What is found in an event does not depend on the others.
+    pub fn find_batch<'a>(&mut self, events: impl IntoIterator<Item = &'a [Hit]>) -> usize {
+        let mut views = 0;
+        let mut count = 0;
+        for (event, hits) in (0..MAX_BATCH as u8).zip(events) {
+            self.found[usize::from(event)].n = 0;
+            self.loader.load(hits);
+            views += self
+                .loader
+                .split(&self.cfg, self.simd, event, &mut self.views[views..]);
+            count += 1;
         }
-        // A fifth of the hits may be noise before the seeds are worth their time.
-        let nearly_all = n - n / 5;
-        let (x, y) = (&self.disk.x[..n], &self.disk.y[..n]);
-        if let Some(all) = Moments::of(x, y).and_then(|moments| moments.taubin())
-            && let Some((ring, own)) = self.narrow(all, &[4.0, 2.0, 1.25, 1.0])
-            && own >= nearly_all
-        {
-            return Some(ring);
-        }
-        let seeds = self.best_seeds();
-        seeds
-            .iter()
-            .find_map(|seed| Some(self.narrow(seed.1, &[1.5, 1.0, 1.0])?.0))
-    }
-
-    /// Fits to the hits in ever narrower roads, `widths` times the final one, and judges the
-    /// result: the ring, and how many of the hits that it was fitted to are its own.
-    fn narrow(&mut self, start: Circle, widths: &[f32]) -> Option<(Circle, usize)> {
-        let mut circle = start;
-        let mut own = 0;
-        for width in widths {
-            let width = width * self.cfg.road_mm;
-            let (disk, claimed) = (&self.disk, &self.claimed);
-            self.road.n = 0;
-            self.road
-                .gather(&disk.x[..disk.n], &disk.y[..disk.n], circle, width);
-            own = self.road.n;
-            self.road.gather(
-                &claimed.x[..claimed.n],
-                &claimed.y[..claimed.n],
-                circle,
-                width,
-            );
-            circle = Moments::of(self.road.x(), self.road.y())?.taubin()?;
-        }
-        let share = circle.r / self.cfg.max_radius_mm;
-        let enough = f32::from(self.cfg.min_hits_largest) * share * share;
-        let (hits, min_hits) = (self.road.n, usize::from(self.cfg.min_hits));
-        let good = self.is_in_range(circle)
-            && hits >= min_hits
-            && hits as f32 >= enough
-            && own + 1 >= min_hits
-            && circle.mean_square_residual(self.road.x(), self.road.y()) <= self.cfg.max_chi2_mm2;
-        good.then_some((circle, own))
-    }
-
-    fn is_in_range(&self, circle: Circle) -> bool {
-        (self.cfg.min_radius_mm..=self.cfg.max_radius_mm).contains(&circle.r)
-            && circle.x * circle.x + circle.y * circle.y
-                <= self.cfg.max_centre_mm * self.cfg.max_centre_mm
-    }
-
-    /// The circles through three hits that most hits lie near, with their scores, best first.
-    fn best_seeds(&self) -> [(f32, Circle); CANDIDATES] {
-        let at = |i: usize| [self.disk.x[i], self.disk.y[i]];
-        let mut best = [(0.0, Circle::default()); CANDIDATES];
-        for [i, j, k] in Triplets::new(self.disk.n, self.cfg.seeds) {
-            let Some(circle) = Circle::through(at(i), at(j), at(k)) else {
+        self.turn.clear();
+        self.turn.extend(0..views as u8);
+        self.simd.run(Rounds {
+            cfg: &self.cfg,
+            seeds: &self.seeds,
+            views: &mut self.views,
+            lanes: &mut self.lanes,
+            turn: &mut self.turn,
+        });
+        for view in &self.views[..views] {
+            let Some(found) = self.found.get_mut(usize::from(view.event)) else {
                 continue;
             };
-            if !self.is_in_range(circle) {
-                continue;
-            }
-            let score = self.disk.score(circle, self.cfg.road_mm);
-            if score <= best[CANDIDATES - 1].0 {
-                continue;
-            }
-            // It takes the place of a seed for the same ring, else of the last; a worse seed
-            // for a ring that has one is dropped.
-            let same = best
-                .iter()
-                .position(|&(_, other)| is_near(circle, other, self.cfg.road_mm));
-            let mut place = same.unwrap_or(CANDIDATES - 1);
-            if score <= best[place].0 {
-                continue;
-            }
-            while place > 0 && best[place - 1].0 < score {
-                best[place] = best[place - 1];
-                place -= 1;
-            }
-            best[place] = (score, circle);
+            let free = found.rings[found.n..].iter_mut();
+            found.n += free
+                .zip(view.rings())
+                .map(|(slot, ring)| *slot = *ring)
+                .count();
         }
-        best
-    }
-}
-
-/// Whether two circles run in one road nearly everywhere.
-fn is_near(a: Circle, b: Circle, road: f32) -> bool {
-    (a.x - b.x)
-        .abs()
-        .max((a.y - b.y).abs())
-        .max((a.r - b.r).abs())
-        < road
-}
-
-/// Whether a hit at (x, y) is in the road of a circle, by squared distances.
-#[inline]
-fn in_road(x: f32, y: f32, circle: Circle, road: f32) -> bool {
-    let (inner, outer) = ((circle.r - road).max(0.0), circle.r + road);
-    let (dx, dy) = (x - circle.x, y - circle.y);
-    (inner * inner..=outer * outer).contains(&(dx * dx + dy * dy))
-}
-
-/// First and last time that is looked at: `window` on both sides of the median of the hits.
-fn time_range(hits: &[Hit], window: u8) -> (u8, u8) {
-    if window == 0 || hits.is_empty() {
-        return (0, u8::MAX);
-    }
-    let mut count = [0u16; 256];
-    for hit in hits {
-        count[usize::from(hit.fine)] = count[usize::from(hit.fine)].saturating_add(1);
-    }
-    let half = hits.len() / 2;
-    let mut below = 0;
-    let median = count
-        .iter()
-        .position(|&c| {
-            below += usize::from(c);
-            below > half
-        })
-        .unwrap_or(0) as u8;
-    (median.saturating_sub(window), median.saturating_add(window))
-}
-
-impl Disk {
-    /// Takes the hits of one disk. More hits than the disk has photomultipliers cannot come
-    /// from it; what is beyond is passed over.
-    fn load(&mut self, hits: &[Hit], disk: u8, (first, last): (u8, u8)) {
-        self.n = 0;
-        for hit in hits {
-            let Some(&[x, y]) = POSITIONS.get(usize::from(hit.pm)) else {
-                continue;
-            };
-            let wanted = disk_of(hit.pm) == disk && (first..=last).contains(&hit.fine);
-            if wanted && self.n < PMS_PER_DISK {
-                self.x[self.n] = x;
-                self.y[self.n] = y;
-                self.fine[self.n] = hit.fine;
-                self.n += 1;
-            }
-        }
-        self.pad();
+        count
     }
 
-    /// Moves the places behind the last hit, up to a whole vector, out of every ring's reach.
-    fn pad(&mut self) {
-        self.x[self.n..self.n + LANES].fill(NOWHERE);
-    }
-
-    /// Sum over the hits in the road of 1 - (distance / road)^2: how many, and how near.
-    ///
-    /// (d^2 - r^2) / 2r stands for the distance d - r, which saves a square root and differs
-    /// by less than road / 2r of it.
-    #[inline]
-    fn score(&self, circle: Circle, road: f32) -> f32 {
-        let per = 1.0 / (2.0 * circle.r * road);
-        let r2 = circle.r * circle.r;
-        let mut sums = [0.0f32; LANES];
-        let whole = self.n.next_multiple_of(LANES);
-        let rows = self.x[..whole]
-            .chunks_exact(LANES)
-            .zip(self.y[..whole].chunks_exact(LANES));
-        for (xs, ys) in rows {
-            for lane in 0..LANES {
-                let (dx, dy) = (xs[lane] - circle.x, ys[lane] - circle.y);
-                let u = (dx * dx + dy * dy - r2) * per;
-                sums[lane] += (1.0 - u * u).max(0.0);
-            }
-        }
-        sums.iter().sum()
-    }
-
-    /// Makes a ring of the hits in the circle's road and moves them to those `claimed`.
-    fn claim(&mut self, circle: Circle, road: f32, claimed: &mut Points) -> Ring {
-        let (mut kept, mut time, mut square) = (0, 0u32, 0.0);
-        for i in 0..self.n {
-            let (x, y, fine) = (self.x[i], self.y[i], self.fine[i]);
-            if in_road(x, y, circle, road) {
-                time += u32::from(fine);
-                square += circle.mean_square_residual(&[x], &[y]);
-                claimed.x[claimed.n] = x;
-                claimed.y[claimed.n] = y;
-                claimed.n += 1;
-            } else {
-                self.x[kept] = x;
-                self.y[kept] = y;
-                self.fine[kept] = fine;
-                kept += 1;
-            }
-        }
-        let hits = self.n - kept;
-        self.n = kept;
-        self.pad();
-        let per = 1.0 / hits.max(1) as f32;
-        Ring {
-            x: circle.x,
-            y: circle.y,
-            r: circle.r,
-            hits: hits as u16,
-            chi2: square * per,
-            time: time as f32 * per,
-            ..Ring::default()
-        }
-    }
-}
-
-impl Points {
-    fn x(&self) -> &[f32] {
-        &self.x[..self.n]
-    }
-
-    fn y(&self) -> &[f32] {
-        &self.y[..self.n]
-    }
-
-    /// Adds those of the given points that lie within `width` of the circle. All points ever
-    /// added between two resets of `n` are of one disk's hits, which are PMS_PER_DISK at most.
-    #[inline]
-    fn gather(&mut self, xs: &[f32], ys: &[f32], circle: Circle, width: f32) {
-        for (&x, &y) in xs.iter().zip(ys) {
-            // Written always and kept only if inside: a branch here would be a coin toss.
-            self.x[self.n] = x;
-            self.y[self.n] = y;
-            self.n += usize::from(in_road(x, y, circle, width));
-        }
-    }
-}
-
-/// Three different indices below `n` at a time: all of them where they are no more than
-/// `limit`, else `limit` drawn ones, the same for the same `n`.
-struct Triplets {
-    n: usize,
-    left: usize,
-    all: bool,
-    /// The next triplet, where all are handed out in turn.
-    next: [usize; 3],
-    /// State of the generator, where they are drawn.
-    state: u32,
-}
-
-impl Triplets {
-    fn new(n: usize, limit: u16) -> Self {
-        let limit = usize::from(limit);
-        // `n` is at most 976, so the product needs 30 bits.
-        let every = n * n.saturating_sub(1) * n.saturating_sub(2) / 6;
-        Self {
-            n,
-            left: every.min(limit),
-            all: every <= limit,
-            next: [0, 1, 2],
-            state: 0x9E37_79B9,
-        }
-    }
-
-    /// A number below `n`, by a xorshift generator (Marsaglia 2003: 13, 17, 5).
-    fn draw(&mut self, n: usize) -> usize {
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 17;
-        self.state ^= self.state << 5;
-        // `n` is at most 976: the product needs 42 bits.
-        ((u64::from(self.state) * n as u64) >> 32) as usize
-    }
-}
-
-impl Iterator for Triplets {
-    type Item = [usize; 3];
-
-    #[inline]
-    fn next(&mut self) -> Option<[usize; 3]> {
-        self.left = self.left.checked_sub(1)?;
-        if self.all {
-            let triplet = self.next;
-            let [i, j, k] = triplet;
-            self.next = if k + 1 < self.n {
-                [i, j, k + 1]
-            } else if j + 2 < self.n {
-                [i, j + 1, j + 2]
-            } else {
-                [i + 1, i + 2, i + 3]
-            };
-            return Some(triplet);
-        }
-        // Drawn from n, n - 1 and n - 2 numbers, then moved past those that are taken.
-        let i = self.draw(self.n);
-        let j = self.draw(self.n - 1);
-        let j = j + usize::from(j >= i);
-        let k = self.draw(self.n - 2);
-        let k = k + usize::from(k >= i.min(j));
-        let k = k + usize::from(k >= i.max(j));
-        Some([i, j, k])
+    /// The rings of event `n` of the last batch; none beyond its last event.
+    #[must_use]
+    pub fn rings(&self, n: usize) -> &[Ring] {
+        self.found
+            .get(n)
+            .map_or(&[], |found| &found.rings[..found.n])
     }
 }
 

@@ -17,27 +17,6 @@ pub struct Circle {
 }
 
 impl Circle {
-    /// The circle through three points; `None` when they lie on a line or nearly so.
-    #[must_use]
-    #[inline]
-    pub fn through(a: [f32; 2], b: [f32; 2], c: [f32; 2]) -> Option<Self> {
-        let (bx, by) = (b[0] - a[0], b[1] - a[1]);
-        let (cx, cy) = (c[0] - a[0], c[1] - a[1]);
-        let (b2, c2) = (bx * bx + by * by, cx * cx + cy * cy);
-        let cross = bx * cy - by * cx;
-        // sin of the angle at `a` below 0.01: the radius is noise.
-        if cross * cross <= 1e-4 * b2 * c2 {
-            return None;
-        }
-        let half = 0.5 / cross;
-        let (x, y) = ((cy * b2 - by * c2) * half, (bx * c2 - cx * b2) * half);
-        Some(Self {
-            x: a[0] + x,
-            y: a[1] + y,
-            r: (x * x + y * y).sqrt(),
-        })
-    }
-
     /// Mean squared distance of the points from the circle, in mm^2; 0 for no points.
     #[must_use]
     pub fn mean_square_residual(&self, xs: &[f32], ys: &[f32]) -> f32 {
@@ -267,9 +246,6 @@ mod tests {
                 ));
             }
         }
-        let [a, b, c] =
-            [0.1f32, 2.0, 4.0].map(|t| [RING.x + RING.r * t.cos(), RING.y + RING.r * t.sin()]);
-        assert!(close(Circle::through(a, b, c).unwrap(), RING, 0.01));
     }
 
     #[test]
@@ -291,8 +267,6 @@ mod tests {
         ] {
             assert_eq!(fit(xs, ys), None, "{xs:?} {ys:?}");
         }
-        assert_eq!(Circle::through([0.0, 0.0], [1.0, 1.0], [5.0, 5.0]), None);
-        assert_eq!(Circle::through([1.0, 1.0], [1.0, 1.0], [5.0, 7.0]), None);
     }
 
     /// Points on half a ring, with the resolution of the photomultipliers.

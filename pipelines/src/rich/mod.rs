@@ -1,8 +1,11 @@
 //! The RICH detector: where its photomultipliers are, and the rings in their hits.
 
+pub mod batch;
 pub mod find;
 pub mod fit;
 pub mod geometry;
+mod lanes;
+pub mod particle;
 
 /// One photomultiplier hit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::l0::{Event, L0Stats, List, Reconstructed};
-use crate::rich::find::{FinderConfig, FinderError, RingFinder};
+use crate::rich::find::{FinderConfig, FinderError, MAX_BATCH, RingFinder};
 use crate::stage::{Batch, Sink, Stage};
 
 /// Finds the rings of each event.
@@ -30,16 +30,19 @@ impl Stage for FindRings {
     type Out = Reconstructed;
 
     fn process(&mut self, batch: &mut Batch<Event>, out: &mut impl Sink<Reconstructed>) {
-        for event in batch.as_slice() {
-            let found = self.finder.find(&event.hits);
-            let mut rings = List::default();
-            // They fit: the finder has no more than MAX_RINGS.
-            let _ = rings.extend(found);
-            self.stats.events.rings.add(rings.len() as u64);
-            out.push(Reconstructed {
-                head: event.head,
-                rings,
-            });
+        for events in batch.as_slice().chunks(MAX_BATCH) {
+            let hits = events.iter().map(|event| &event.hits[..]);
+            self.finder.find_batch(hits);
+            for (n, event) in events.iter().enumerate() {
+                let mut rings = List::default();
+                // They fit: the finder has no more than MAX_RINGS.
+                let _ = rings.extend(self.finder.rings(n));
+                self.stats.events.rings.add(rings.len() as u64);
+                out.push(Reconstructed {
+                    head: event.head,
+                    rings,
+                });
+            }
         }
     }
 }

@@ -1,10 +1,15 @@
 //! What the emulated events look like.
 
 use pollux_pipelines::rich::geometry::ring_radius_mm;
+use pollux_pipelines::rich::particle::Particle;
 use serde::{Deserialize, Serialize};
 
-/// Masses in GeV/c2 of muon, charged pion and electron (Particle Data Group).
-pub const MASSES: [f64; 3] = [0.105_658, 0.139_570, 0.000_511];
+/// Masses in GeV/c2 of muon, charged pion and electron.
+pub const MASSES: [f64; 3] = [
+    Particle::Muon.mass(),
+    Particle::Pion.mass(),
+    Particle::Electron.mass(),
+];
 
 /// How many rings an event has.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -86,9 +86,12 @@ fn figures_are_those_of_the_configuration() {
     assert!((square / off - 22.5).abs() < 1.0, "{}", square / off);
 }
 
+/// Spoils a configuration.
+type Spoil = fn(&mut ModelConfig);
+
 #[test]
 fn configurations_out_of_range_are_refused() {
-    let refused: [(fn(&mut ModelConfig), ModelError); 13] = [
+    let refused: [(Spoil, ModelError); 13] = [
         (|cfg| cfg.rings = Rings::Poisson(-1.0), ModelError::Rings),
         (
             |cfg| cfg.rings = Rings::Poisson(f64::NAN),

@@ -4,7 +4,9 @@ use std::f32::consts::TAU;
 
 use proptest::prelude::*;
 
+use super::seeds::Triplets;
 use super::*;
+use crate::rich::fit::Circle;
 use crate::rich::geometry::{PMS, pm_at};
 
 fn finder() -> RingFinder {
@@ -108,15 +110,99 @@ fn too_few_hits_or_hits_in_a_row_are_no_ring() {
 }
 
 #[test]
-fn hits_out_of_time_are_not_looked_at() {
+fn hits_of_each_time_are_looked_at_by_themselves() {
     let mut hits = ring_hits(0, A, 16, 100);
     hits.extend(ring_hits(0, B, 14, 180));
-    assert_found(finder().find(&hits), &[(0, A)]);
+    let found = finder().find(&hits).to_vec();
+    assert_found(&found, &[(0, A), (0, B)]);
+    let times = [found[0].time, found[1].time].map(f32::to_bits);
+    assert_eq!(times, [100.0f32, 180.0].map(f32::to_bits));
+    assert!(found.iter().all(|ring| ring.time_spread.abs() < 1e-3));
+    // Nearer than the window they are of one time.
+    let mut hits = ring_hits(0, A, 16, 100);
+    hits.extend(ring_hits(0, B, 14, 110));
+    assert_found(finder().find(&hits), &[(0, A), (0, B)]);
     let all = FinderConfig {
         time_window: 0,
         ..FinderConfig::default()
     };
     assert_found(RingFinder::new(all).unwrap().find(&hits), &[(0, A), (0, B)]);
+}
+
+#[test]
+fn both_methods_find_the_same_rings() {
+    let grid = FinderConfig {
+        method: Method::CentreGrid,
+        ..FinderConfig::default()
+    };
+    let mut finder = RingFinder::new(grid).unwrap();
+    for rings in [&[(0, A)][..], &[(0, A), (0, B)], &[(1, A), (1, B), (1, C)]] {
+        assert_found(finder.find(&event(rings)), rings);
+    }
+}
+
+/// Sets of hits that have broken ring finders.
+fn degenerate() -> Vec<Vec<Hit>> {
+    let all = |pms: &mut dyn Iterator<Item = u16>| -> Vec<Hit> {
+        pms.map(|pm| Hit { pm, fine: 50 }).collect()
+    };
+    vec![
+        vec![],
+        all(&mut [5].into_iter()),
+        all(&mut [5, 900].into_iter()),
+        all(&mut std::iter::repeat_n(7, 2000)),
+        all(&mut (0..2000)),
+        all(&mut (0..2000).rev()),
+        // A row, which is a line, on each disk.
+        all(&mut (470..500).chain(1450..1480)),
+        // Two places.
+        all(&mut [3, 400].into_iter().cycle().take(40)),
+        all(&mut (u16::MAX - 100..u16::MAX)),
+    ]
+}
+
+/// What each event of a batch of some is found to hold, by each set of instructions.
+fn agree(events: &[Vec<Hit>], cfg: FinderConfig) -> Vec<Vec<Ring>> {
+    let found = |simd| {
+        let mut finder = RingFinder::with_simd(cfg, simd).unwrap();
+        let mut found = Vec::new();
+        for batch in events.chunks(MAX_BATCH) {
+            let n = finder.find_batch(batch.iter().map(|hits| &hits[..]));
+            found.extend((0..n).map(|i| finder.rings(i).to_vec()));
+        }
+        found
+    };
+    let expected = found(Simd::SCALAR);
+    for simd in Simd::all() {
+        assert_eq!(found(simd), expected, "{simd:?}");
+    }
+    // Nor does it depend on the other events of the batch.
+    let mut alone = RingFinder::new(cfg).unwrap();
+    for (hits, expected) in events.iter().zip(&expected) {
+        assert_eq!(alone.find(hits), expected);
+    }
+    assert_eq!(expected.len(), events.len());
+    expected
+}
+
+#[test]
+fn degenerate_hits_are_survived() {
+    for time_window in [0, 20] {
+        for method in [Method::Triplets, Method::CentreGrid] {
+            let cfg = FinderConfig {
+                time_window,
+                method,
+                ..FinderConfig::default()
+            };
+            let mut events = degenerate();
+            events.extend([event(&[(0, A)]), event(&[(0, A), (0, B), (1, C)])]);
+            let found = agree(&events, cfg);
+            assert_eq!([found[0].len(), found[1].len(), found[2].len()], [0; 3]);
+            assert!(found[3].is_empty() && found[6].is_empty() && found[7].is_empty());
+            assert_found(&found[degenerate().len()], &[(0, A)]);
+            assert_found(&found[degenerate().len() + 1], &[(0, A), (0, B), (1, C)]);
+        }
+    }
 }
 
 #[test]
@@ -180,7 +266,7 @@ fn triplets_are_distinct_and_complete_when_few() {
         assert_eq!(set.len(), all.len());
         assert!(all.iter().all(|&[i, j, k]| i < j && j < k && k < n));
     }
-    for n in [12, 40, PMS] {
+    for n in [12, 40, 64] {
         let drawn: Vec<_> = Triplets::new(n, 128).collect();
         assert_eq!(drawn.len(), 128);
         for &[i, j, k] in &drawn {
@@ -194,15 +280,21 @@ fn triplets_are_distinct_and_complete_when_few() {
 
 proptest! {
     #[test]
-    fn any_hits_are_safe(raw in prop::collection::vec((0..2100u16, any::<u8>()), 0..150)) {
-        let hits: Vec<Hit> = raw.into_iter().map(|(pm, fine)| Hit { pm, fine }).collect();
-        let cfg = FinderConfig { time_window: 0, ..FinderConfig::default() };
-        let mut finder = RingFinder::new(cfg).unwrap();
-        let rings = finder.find(&hits).to_vec();
-        for ring in &rings {
-            prop_assert!(ring.hits > 0 && ring.chi2.is_finite());
+    fn any_hits_are_safe(
+        raw in prop::collection::vec(
+            prop::collection::vec((0..2100u16, any::<u8>()), 0..150), 1..20),
+        time_window in prop::sample::select(vec![0, 20]),
+    ) {
+        let events: Vec<Vec<Hit>> = raw
+            .into_iter()
+            .map(|hits| hits.into_iter().map(|(pm, fine)| Hit { pm, fine }).collect())
+            .collect();
+        let cfg = FinderConfig { time_window, ..FinderConfig::default() };
+        for ring in agree(&events, cfg).iter().flatten() {
+            prop_assert!(ring.hits > 0);
+            let numbers = [ring.x, ring.y, ring.chi2, ring.time, ring.time_spread];
+            prop_assert!(numbers.iter().all(|v| v.is_finite()));
             prop_assert!((cfg.min_radius_mm..=cfg.max_radius_mm).contains(&ring.r));
         }
-        prop_assert_eq!(finder.find(&hits), rings);
     }
 }

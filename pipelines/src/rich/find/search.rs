@@ -1,0 +1,287 @@
+//! The search for rings in views, in rounds: a ring for each view and round.
+
+use super::FinderConfig;
+use super::seeds::Seeds;
+use super::view::View;
+use crate::rich::fit::Circle;
+use crate::rich::lanes::{Alike, Circles, Near, PerLane, Points, Quality, Sums, fit_all, scores};
+use crate::simd::{Kernel, LANES, Lanes, TABLE};
+
+/// Hits above which one ring is hardly ever all.
+const ONE_RING: usize = 32;
+/// Widths of the roads, in units of the final one, by which the circle through all hits is
+/// narrowed down, and whether Taubin's fit is worth its time.
+const FROM_ALL: [(f32, bool); 3] = [(3.0, false), (1.5, false), (1.0, true)];
+/// The same for circles that were proposed, which are near already.
+const FROM_SEED: [(f32, bool); 2] = [(1.5, false), (1.0, true)];
+
+/// Rounds, until no view has another ring.
+pub(super) struct Rounds<'a> {
+    pub(super) cfg: &'a FinderConfig,
+    pub(super) seeds: &'a Seeds,
+    pub(super) views: &'a mut [View],
+    pub(super) lanes: &'a mut PerLane,
+    /// The views to be looked at.
+    pub(super) turn: &'a mut Vec<u8>,
+}
+
+impl Kernel for Rounds<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<V: Lanes>(self, isa: V::Isa) {
+        let Self {
+            cfg,
+            seeds,
+            views,
+            lanes,
+            turn,
+        } = self;
+        let round = Round::<V> { isa, cfg, seeds };
+        turn.retain(|&view| views[usize::from(view)].may_have_more(cfg));
+        while !turn.is_empty() {
+            // The views with few hits are looked at together, sixteen at a time.
+            let (mut group, mut grouped) = ([0; LANES], 0);
+            let (mut left, count) = (0, turn.len());
+            for next in 0..count {
+                let number = turn[next];
+                let view = &mut views[usize::from(number)];
+                if view.all().0.len() <= ONE_RING {
+                    group[grouped] = number;
+                    grouped += 1;
+                } else if let Some(circle) = round.strongest(view) {
+                    view.claim::<V>(isa, circle, cfg);
+                    turn[left] = number;
+                    left += usize::from(view.may_have_more(cfg));
+                }
+                if grouped < LANES && next + 1 < count {
+                    continue;
+                }
+                let simple = round.one_ring_each(views, &group[..grouped], lanes);
+                for (&number, simple) in group[..grouped].iter().zip(simple) {
+                    let view = &mut views[usize::from(number)];
+                    // Not in a closure: that would be compiled without the kernel's instructions.
+                    let circle = match simple {
+                        Some(circle) => Some(circle),
+                        None => round.strongest(view),
+                    };
+                    if let Some(circle) = circle {
+                        view.claim::<V>(isa, circle, cfg);
+                        turn[left] = number;
+                        left += usize::from(view.may_have_more(cfg));
+                    }
+                }
+                grouped = 0;
+            }
+            turn.truncate(left);
+        }
+    }
+}
+
+/// What all steps of a round need.
+struct Round<'a, V: Lanes> {
+    isa: V::Isa,
+    cfg: &'a FinderConfig,
+    seeds: &'a Seeds,
+}
+
+impl<V: Lanes> Round<'_, V> {
+    /// For each view of a group the ring that nearly all of its hits agree on.
+    #[inline(always)]
+    fn one_ring_each(
+        &self,
+        views: &[View],
+        group: &[u8],
+        lanes: &mut PerLane,
+    ) -> [Option<Circle>; LANES] {
+        let view = |&number: &u8| &views[usize::from(number)];
+        lanes.clear(
+            group
+                .iter()
+                .map(|number| view(number).all().0.len())
+                .max()
+                .unwrap_or(0),
+        );
+        let mut needed = [f32::INFINITY; LANES];
+        for (lane, number) in group.iter().enumerate() {
+            let ((x, y), own) = (view(number).all(), view(number).own());
+            lanes.put(lane, x, y, own);
+            // A fifth of the hits may be noise before the seeds are worth their time.
+            needed[lane] = (own - own / 5) as f32;
+        }
+        let start = fit_all(self.isa, lanes, false);
+        let circles = self.narrow(start, lanes, &FROM_ALL);
+        let quality = Quality::of(self.isa, lanes, circles, self.cfg.road_mm);
+        let enough = V::load(self.isa, &needed).le(quality.own);
+        let good = V::bits(V::and(self.good(circles, &quality), enough));
+        let mut found = [None; LANES];
+        for (lane, (slot, circle)) in found.iter_mut().zip(circles.store()).enumerate() {
+            *slot = (good >> lane & 1 == 1).then_some(circle);
+        }
+        found
+    }
+
+    /// The strongest ring among the hits of a view.
+    #[inline(always)]
+    fn strongest(&self, view: &View) -> Option<Circle> {
+        let (x, y) = view.all();
+        let own = view.own();
+        let hits = Alike { x, y, own };
+        let unclaimed = Alike {
+            x: &x[..own],
+            y: &y[..own],
+            own,
+        };
+        let (proposed, widths) = if self.seeds.grid().is_empty() {
+            (self.by_triplets(&unclaimed), &FROM_SEED[..])
+        } else {
+            (self.by_grid(&unclaimed), &FROM_ALL[..])
+        };
+        let circles = self.narrow(proposed, &hits, widths);
+        let quality = Quality::of(self.isa, &hits, circles, self.cfg.road_mm);
+        let score = quality.score.only(self.good(circles, &quality));
+        let most = score.largest();
+        let best = V::bits(V::splat(self.isa, most).le(score)).trailing_zeros();
+        (most > 0.0).then(|| circles.store()[best as usize % LANES])
+    }
+
+    /// Fits to the hits in ever narrower roads.
+    #[inline(always)]
+    fn narrow(
+        &self,
+        start: Circles<V>,
+        hits: &impl Points<V>,
+        widths: &[(f32, bool)],
+    ) -> Circles<V> {
+        let mut circles = start;
+        for &(width, taubin) in widths {
+            let near = Near::Road(width * self.cfg.road_mm);
+            circles = Sums::of(self.isa, hits, circles, near).solve(self.isa, taubin);
+        }
+        circles
+    }
+
+    /// Which circles are rings.
+    #[inline(always)]
+    fn good(&self, circles: Circles<V>, quality: &Quality<V>) -> V::Mask {
+        let cfg = self.cfg;
+        let c = |value: f32| V::splat(self.isa, value);
+        let share = circles.r * c(1.0 / cfg.max_radius_mm);
+        let expected = c(f32::from(cfg.min_hits_largest)) * share * share;
+        let min_hits = f32::from(cfg.min_hits);
+        let evidence = V::and(
+            expected.max(c(min_hits)).le(quality.hits),
+            c(min_hits - 1.0).le(quality.own),
+        );
+        let good = V::and(evidence, quality.chi2.le(c(cfg.max_chi2_mm2)));
+        V::and(good, self.in_range(circles))
+    }
+
+    /// Which circles have a radius and a centre that rings may have.
+    #[inline(always)]
+    fn in_range(&self, circles: Circles<V>) -> V::Mask {
+        let cfg = self.cfg;
+        let c = |value: f32| V::splat(self.isa, value);
+        let centre = circles.x * circles.x + circles.y * circles.y;
+        V::and(
+            V::and(
+                c(cfg.min_radius_mm).le(circles.r),
+                circles.r.le(c(cfg.max_radius_mm)),
+            ),
+            centre.le(c(cfg.max_centre_mm * cfg.max_centre_mm)),
+        )
+    }
+
+    /// In each lane, of the circles through three hits the one that most hits lie near.
+    #[inline(always)]
+    fn by_triplets(&self, hits: &Alike) -> Circles<V> {
+        let isa = self.isa;
+        let count = hits.x.len().div_ceil(hits.x.len().div_ceil(TABLE).max(1));
+        let (x, y) = (table(hits.x), table(hits.y));
+        let mut best = Best::none(isa);
+        for &[first, second] in self.seeds.triplets(count) {
+            let [a, b, c] = first;
+            let at = |i| [V::pick(isa, &x, i), V::pick(isa, &y, i)];
+            let first = Circles::through(isa, at(&a), at(&b), at(&c));
+            let [a, b, c] = second;
+            let second = Circles::through(isa, at(&a), at(&b), at(&c));
+            let [s, t] = scores(isa, hits, [first, second], self.cfg.road_mm);
+            best.consider(first, s.only(self.in_range(first)));
+            best.consider(second, t.only(self.in_range(second)));
+        }
+        best.circles
+    }
+
+    /// In each lane, of its centres the one around which most hits have one distance.
+    #[inline(always)]
+    fn by_grid(&self, hits: &Alike) -> Circles<V> {
+        let isa = self.isa;
+        let (from, width) = (self.cfg.min_radius_mm, self.cfg.road_mm);
+        let bins = ((self.cfg.max_radius_mm - from) / width).min(BINS as f32 - 2.0) as usize + 1;
+        let per = V::splat(isa, 1.0 / width);
+        let mut best = Best::none(isa);
+        for [x, y] in self.seeds.grid() {
+            let (cx, cy) = (V::load(isa, x), V::load(isa, y));
+            let mut histogram = [[0.0; LANES]; BINS];
+            for (&x, &y) in hits.x.iter().zip(hits.y) {
+                let (dx, dy) = (V::splat(isa, x) - cx, V::splat(isa, y) - cy);
+                let bin = ((dx * dx + dy * dy).sqrt() - V::splat(isa, from)) * per;
+                for (lane, bin) in bin.store().into_iter().enumerate() {
+                    // The cast takes what is below to the first bin, which two more bins make up
+                    // for at the end.
+                    histogram[(bin.max(-1.0) + 1.0).min(BINS as f32 - 1.0) as usize][lane] += 1.0;
+                }
+            }
+            let row = |bin: usize| V::load(isa, &histogram[bin]);
+            for bin in 1..=bins {
+                let r = V::splat(isa, from + bin as f32 * width);
+                let score = row(bin) + row(bin + 1);
+                best.consider(Circles::at(cx, cy, r), score);
+            }
+        }
+        best.circles
+    }
+}
+
+/// The first of so many values as fit a table; of more, some that are evenly spread over all.
+#[inline(always)]
+fn table(values: &[f32]) -> [f32; TABLE] {
+    let mut table = [0.0; TABLE];
+    let step = values.len().div_ceil(TABLE).max(1);
+    for (slot, &value) in table.iter_mut().zip(values.iter().step_by(step)) {
+        *slot = value;
+    }
+    table
+}
+
+/// Bins of a histogram of distances; the first and the last take what is outside.
+const BINS: usize = 32;
+
+/// The best circle of each lane, and its score.
+struct Best<V> {
+    circles: Circles<V>,
+    score: V,
+}
+
+impl<V: Lanes> Best<V> {
+    #[inline(always)]
+    fn none(isa: V::Isa) -> Self {
+        let zero = V::splat(isa, 0.0);
+        Self {
+            circles: Circles::at(zero, zero, zero),
+            score: zero,
+        }
+    }
+
+    #[inline(always)]
+    fn consider(&mut self, circles: Circles<V>, score: V) {
+        let keep = score.le(self.score);
+        let Self { circles: best, .. } = *self;
+        self.circles = Circles::at(
+            best.x.or_else(keep, circles.x),
+            best.y.or_else(keep, circles.y),
+            best.r.or_else(keep, circles.r),
+        );
+        self.score = self.score.or_else(keep, score);
+    }
+}

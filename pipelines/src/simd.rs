@@ -1,0 +1,151 @@
+//! Sixteen numbers at once, with what the CPU offers.
+//!
+//! A [`Kernel`] is written once, over [`Lanes`], and compiled for AVX-512, for AVX2 and for
+//! neither; [`Simd`] says which of them runs. All three do the same operations in the same order,
+//! each rounded as IEEE 754 says and none fused, so that their results are equal bit by bit.
+
+mod avx2;
+mod avx512;
+mod scalar;
+
+use std::ops::{Add, Div, Mul, Sub};
+
+/// Numbers in a vector: one register of AVX-512, two of AVX2.
+pub(crate) const LANES: usize = 16;
+/// Numbers in a table of [`Lanes::pick`]: four registers of AVX-512.
+pub(crate) const TABLE: usize = 64;
+
+/// Sixteen numbers of single precision.
+pub(crate) trait Lanes:
+    Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
+{
+    /// Proof that the CPU has the instructions.
+    type Isa: Copy;
+    /// Which of the lanes.
+    type Mask: Copy;
+
+    fn splat(isa: Self::Isa, value: f32) -> Self;
+    fn load(isa: Self::Isa, values: &[f32; LANES]) -> Self;
+    fn store(self) -> [f32; LANES];
+    /// Element `index[lane]` of the table, modulo its length.
+    fn pick(isa: Self::Isa, table: &[f32; TABLE], index: &[u8; LANES]) -> Self;
+    /// The larger one; `other` where they cannot be compared.
+    fn max(self, other: Self) -> Self;
+    fn sqrt(self) -> Self;
+    /// Where `self` <= `other`; not where they cannot be compared.
+    fn le(self, other: Self) -> Self::Mask;
+    fn and(a: Self::Mask, b: Self::Mask) -> Self::Mask;
+    /// `self` in the lanes of the mask, else `other`.
+    fn or_else(self, mask: Self::Mask, other: Self) -> Self;
+    /// `self` in the lanes of the mask, else zero.
+    fn only(self, mask: Self::Mask) -> Self;
+    /// The largest number of all lanes.
+    fn largest(self) -> f32;
+    /// Bit n: lane n.
+    fn bits(mask: Self::Mask) -> u16;
+}
+
+/// A piece of work that is compiled for each set of instructions. `run` must be
+/// `#[inline(always)]`, and so must be what it calls: only then is it compiled with them.
+pub(crate) trait Kernel {
+    type Out;
+    fn run<V: Lanes>(self, isa: V::Isa) -> Self::Out;
+}
+
+/// A set of instructions that this CPU has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Simd(Level);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    Scalar,
+    Avx2(avx2::Isa),
+    Avx512(avx512::Isa),
+}
+
+impl Simd {
+    /// The fastest.
+    #[must_use]
+    pub fn best() -> Self {
+        Self::all().next().unwrap_or(Self::SCALAR)
+    }
+
+    /// The one that every CPU has.
+    pub const SCALAR: Self = Self(Level::Scalar);
+
+    /// All that this CPU has, the fastest first.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let levels = [
+            avx512::Isa::detect().map(Level::Avx512),
+            avx2::Isa::detect().map(Level::Avx2),
+            Some(Level::Scalar),
+        ];
+        levels.into_iter().flatten().map(Self)
+    }
+
+    /// Its name: `avx512`, `avx2` or `scalar`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            Level::Scalar => "scalar",
+            Level::Avx2(_) => "avx2",
+            Level::Avx512(_) => "avx512",
+        }
+    }
+
+    #[inline]
+    pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Out {
+        match self.0 {
+            Level::Scalar => kernel.run::<scalar::F32s>(()),
+            Level::Avx2(isa) => isa.run(kernel),
+            Level::Avx512(isa) => isa.run(kernel),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every operation, on numbers that differ from lane to lane.
+    struct Every([f32; LANES], [f32; LANES], [f32; TABLE], [u8; LANES]);
+
+    impl Kernel for Every {
+        type Out = (Vec<[u32; LANES]>, u16, u32);
+
+        #[inline(always)]
+        fn run<V: Lanes>(self, isa: V::Isa) -> Self::Out {
+            let (a, b) = (V::load(isa, &self.0), V::load(isa, &self.1));
+            let mask = V::and(a.le(b), V::splat(isa, -0.5).le(a));
+            let results = [
+                a + b,
+                a - b,
+                a * b,
+                a / b,
+                a.max(b),
+                (a * a).sqrt(),
+                a.or_else(mask, b),
+                a.only(mask),
+                V::pick(isa, &self.2, &self.3),
+            ];
+            let bits = results.map(|result| result.store().map(f32::to_bits));
+            (bits.to_vec(), V::bits(mask), a.largest().to_bits())
+        }
+    }
+
+    #[test]
+    fn all_sets_of_instructions_agree_bit_by_bit() {
+        let table = std::array::from_fn(|i| i as f32 * 1.1);
+        for n in 0..64 {
+            let a = std::array::from_fn(|i| (i * 7 + n) as f32 / 3.0 - 20.0);
+            let b = std::array::from_fn(|i| (i * 5 + 2 * n) as f32 / 7.0 - 9.0);
+            let index = std::array::from_fn(|i| (i * 11 + n) as u8);
+            let expected = Simd::SCALAR.run(Every(a, b, table, index));
+            for simd in Simd::all() {
+                assert_eq!(simd.run(Every(a, b, table, index)), expected, "{simd:?}");
+            }
+            assert!((0..LANES).all(|i| expected.0[0][i] == (a[i] + b[i]).to_bits()));
+        }
+        assert_eq!(Simd::all().last(), Some(Simd::SCALAR));
+    }
+}
