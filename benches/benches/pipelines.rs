@@ -5,15 +5,17 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use pollux_benches::{BOARDS, Error, events, frame, pool, report, settings};
-use pollux_emulator::physics::{Rings, TruthEvent};
+use pollux_benches::{BOARDS, Error, SEED, events, frame, pool, report, settings};
+use pollux_emulator::physics::{EventModel, ModelConfig, Rings, TruthEvent};
 use pollux_mempool::time::Tsc;
 use pollux_pipelines::formats::hits::{HitsFrame, HitsWriter, MAX_FRAME, MAX_HITS};
 use pollux_pipelines::formats::mtp::{MAX_PACKET, MtpPacket, MtpWriter, Primitive, SOURCE_RICH};
 use pollux_pipelines::l0::{Fragment, Frame, L0Stats, List};
-use pollux_pipelines::rich::find::{FinderConfig, RingFinder};
+use pollux_pipelines::merge::{Merge, MergeOptions, SLOT, StampedHit};
+use pollux_pipelines::rich::find::{FinderConfig, MAX_BATCH, RingFinder};
 use pollux_pipelines::rich::geometry::POSITIONS;
-use pollux_pipelines::rich::{Hit, fit};
+use pollux_pipelines::rich::{Hit, batch, fit};
+use pollux_pipelines::simd::Simd;
 use pollux_pipelines::stages::{
     Build, BuildOptions, Decide, DecideOptions, Decompress, DecompressOptions, FindRings,
 };
@@ -129,6 +131,36 @@ fn rings(c: &mut Criterion) {
                 }
             });
         });
+        // Each set of instructions beside the others: the results are equal bit by bit.
+        let slices: Vec<(&[f32], &[f32])> = points.iter().map(|(x, y)| (&x[..], &y[..])).collect();
+        for simd in Simd::all() {
+            let mut batch = batch::Batch::new();
+            group.bench_function(
+                BenchmarkId::new("single-ring fit, 16 events", simd.name()),
+                |b| {
+                    b.iter(|| {
+                        for events in slices.chunks(batch::EVENTS) {
+                            batch.fill(black_box(events));
+                            black_box(batch.fit(simd));
+                        }
+                    });
+                },
+            );
+            for rings in [1, 2, 3] {
+                let events = noisy_events(rings, 1024)?;
+                let mut finder = RingFinder::with_simd(FinderConfig::default(), simd)?;
+                let name = format!("find, 16 events, 20 % noise/{rings}");
+                group.bench_function(BenchmarkId::new(name, simd.name()), |b| {
+                    b.iter(|| {
+                        for events in events.chunks(MAX_BATCH) {
+                            let hits = events.iter().map(|event| &event.hits[..]);
+                            finder.find_batch(black_box(hits));
+                        }
+                        finder.rings(0).len()
+                    });
+                });
+            }
+        }
         for (name, rings) in [
             ("1", Rings::Fixed(1)),
             ("2", Rings::Fixed(2)),
@@ -151,6 +183,64 @@ fn rings(c: &mut Criterion) {
         Ok(())
     };
     report("rings", measure(c));
+}
+
+/// Events with noise.
+fn noisy_events(rings: u32, count: u64) -> Result<Vec<TruthEvent>, Error> {
+    let model = EventModel::new(ModelConfig {
+        rings: Rings::Fixed(rings),
+        noise: 0.2,
+        ..ModelConfig::default()
+    })?;
+    let make = |n| {
+        let mut event = TruthEvent::default();
+        model.event(SEED, n, &mut event);
+        event
+    };
+    Ok((0..count).map(make).collect())
+}
+
+/// Single hits of four sources into windows: five hits of each source an event.
+fn merge(c: &mut Criterion) {
+    let measure = |c: &mut Criterion| -> Result<(), Error> {
+        let (events, apart) = (1024u64, 4 * SLOT);
+        let mut merge = Merge::new(MergeOptions::default())?;
+        let source = |source: u64| -> Vec<StampedHit> {
+            let hit = |n: u64, i: u64| StampedHit {
+                time: n * apart + 100 + source + i * 3,
+                pm: (n * 7 + i * 31 + source * 488) as u16 % 1952,
+            };
+            (0..events)
+                .flat_map(|n| (0..5).map(move |i| hit(n, i)))
+                .collect()
+        };
+        let mut sources: Vec<_> = (0..4).map(source).collect();
+        let mut group = c.benchmark_group("merge");
+        group.throughput(Throughput::Elements(events));
+        group.bench_function("an event of 4 sources with 5 hits each", |b| {
+            b.iter(|| {
+                // As datagrams bring them: 32 events of each source in turn.
+                for piece in 0..events as usize / 32 {
+                    for (source, hits) in sources.iter().enumerate() {
+                        let hits = &hits[piece * 160..(piece + 1) * 160];
+                        merge.push(source, black_box(hits), Moment(1), &mut |window| {
+                            black_box(window.hits);
+                        });
+                    }
+                }
+                for hit in sources.iter_mut().flatten() {
+                    hit.time += events * apart;
+                }
+            });
+        });
+        group.finish();
+        let counts = merge.counts();
+        if counts.late + counts.ahead + counts.disordered + counts.forced > 0 {
+            return Err(format!("{counts:?}").into());
+        }
+        Ok(())
+    };
+    report("merge", measure(c));
 }
 
 fn env() -> StageEnv {
@@ -308,5 +398,5 @@ fn complete(env: &StageEnv) -> Result<(), Error> {
     Err(format!("{complete} of {built} events were complete").into())
 }
 
-criterion_group! { name = benches; config = settings(); targets = mtp, container, rings, build, chains }
+criterion_group! { name = benches; config = settings(); targets = mtp, container, rings, merge, build, chains }
 criterion_main!(benches);

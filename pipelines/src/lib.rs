@@ -6,12 +6,14 @@
 //! | [`pipeline`], [`registry`] | chains chosen at run time, by name, from a TOML file |
 //! | [`formats`] | detector payloads, byte by byte |
 //! | [`rich`] | RICH geometry, ring fits and ring finding |
+//! | [`merge`] | single hits of all sources, merged into windows of time |
 //! | [`l0`] | what flows through the L0 trigger, and its counters |
 //! | [`stages`] | decompress, build, rings, decide, answer |
 //! | [`simd`] | sixteen numbers at once, with what the CPU offers |
 
 pub mod formats;
 pub mod l0;
+pub mod merge;
 pub mod pipeline;
 pub mod registry;
 pub mod rich;

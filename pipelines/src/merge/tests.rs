@@ -1,0 +1,307 @@
+#![allow(clippy::unwrap_used)]
+use std::collections::BTreeMap;
+use std::f32::consts::TAU;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::rich::Hit;
+use crate::rich::find::{FinderConfig, RingFinder};
+use crate::rich::geometry::pm_at;
+
+/// Where windows begin, and their hits with absolute times.
+type Windows = Vec<(u64, Vec<(u64, u16)>)>;
+
+fn collect(windows: &mut Windows) -> impl FnMut(Window) {
+    |window| {
+        let absolute = |hit: &WindowHit| {
+            let time = window.start + u64::from(hit.time) - u64::from(window.guard);
+            (time, hit.pm)
+        };
+        windows.push((window.start, window.hits.iter().map(absolute).collect()));
+    }
+}
+
+fn options(sources: usize) -> MergeOptions {
+    MergeOptions {
+        sources,
+        ..MergeOptions::default()
+    }
+}
+
+fn stamped(time: u64, pm: u16) -> StampedHit {
+    StampedHit { time, pm }
+}
+
+/// What the windows of these hits must be.
+fn model(options: &MergeOptions, sources: &[Vec<StampedHit>]) -> Windows {
+    let (width, guard) = (u64::from(options.width), u64::from(options.guard));
+    let mut windows = BTreeMap::new();
+    for hit in sources.iter().flatten() {
+        windows
+            .entry(hit.time / width * width)
+            .or_insert_with(Vec::new);
+    }
+    for (&start, hits) in &mut windows {
+        for source in sources {
+            let mut own: Vec<_> = source
+                .iter()
+                .filter(|hit| hit.time + guard >= start && hit.time < start + width + guard)
+                .map(|hit| (hit.time, hit.pm))
+                .collect();
+            // Hits of one time stay in the order in which they came.
+            own.sort_by_key(|&(time, _)| time);
+            hits.extend(own);
+        }
+    }
+    windows.into_iter().collect()
+}
+
+proptest! {
+    /// However the hits are cut into pieces, and as far out of order as is allowed.
+    #[test]
+    fn windows_hold_the_hits_of_their_time(
+        gaps in prop::collection::vec(prop::collection::vec((0u64..400, 0u64..1024, any::<u16>()), 0..80), 1..5),
+        piece in 1usize..40,
+        width in prop::sample::select(vec![64u16, 256, 1000]),
+    ) {
+        let options = MergeOptions { width, guard: 20, ..options(gaps.len()) };
+        let mut sources: Vec<Vec<StampedHit>> = gaps
+            .iter()
+            .map(|hits| {
+                let mut at = 5000;
+                hits.iter().map(|&(gap, back, pm)| {
+                    at += gap;
+                    // Less than the bound in all: `at` only grows.
+                    stamped(at - back, pm)
+                }).collect()
+            })
+            .collect();
+        let mut windows = Windows::new();
+        let now = Moment(1);
+        // A source that has not spoken yet is not waited for, so all of them say that they are there.
+        let mut merge = Merge::new(options).unwrap();
+        for (source, hits) in sources.iter_mut().enumerate() {
+            hits.insert(0, stamped(0, 0));
+            merge.push(source, &hits[..1], now, &mut collect(&mut windows));
+        }
+        let most = sources.iter().map(Vec::len).max().unwrap_or(0);
+        // Nor is one that has nothing more to say heard of.
+        for hits in &mut sources {
+            let last = hits.iter().map(|hit| hit.time).max().unwrap_or(0);
+            let missing = most - hits.len();
+            hits.extend(std::iter::repeat_n(stamped(last, 1), missing));
+        }
+        for round in 0..most.div_ceil(piece) {
+            for (source, hits) in sources.iter().enumerate() {
+                let from = (round * piece).max(1).min(hits.len());
+                let to = ((round + 1) * piece).max(1).min(hits.len());
+                merge.push(source, &hits[from..to], now, &mut collect(&mut windows));
+            }
+        }
+        merge.finish(&mut collect(&mut windows));
+        prop_assert_eq!(&windows, &model(&options, &sources));
+        let counts = merge.counts();
+        prop_assert_eq!(counts.taken, sources.iter().map(Vec::len).sum::<usize>() as u64);
+        prop_assert_eq!(counts.windows, windows.len() as u64);
+    }
+
+    #[test]
+    fn any_times_are_survived(
+        hits in prop::collection::vec((0usize..6, any::<u64>(), 0u32..64), 0..300)
+    ) {
+        let mut merge = Merge::new(MergeOptions { capacity: 64, ..options(4) }).unwrap();
+        let mut pushed = 0;
+        for (i, (source, time, shift)) in hits.into_iter().enumerate() {
+            let mut last = None;
+            let mut ascending = |window: Window| last = last.max(Some(window.start));
+            merge.push(source, &[stamped(time >> shift, 0)], Moment(i as u64 * 10_000), &mut ascending);
+            pushed += 1;
+        }
+        merge.finish(&mut |_| ());
+        let MergeCounts { taken, late, disordered, ahead, unknown, .. } = merge.counts();
+        prop_assert_eq!(taken + late + disordered + ahead + unknown, pushed);
+        prop_assert!(merge.sources.iter().all(|source| source.head == source.tail));
+    }
+}
+
+#[test]
+fn windows_close_in_order_as_soon_as_all_sources_are_past_them() {
+    let mut merge = Merge::new(options(2)).unwrap();
+    let mut windows = Windows::new();
+    let hits: Vec<_> = (0..40).map(|i| stamped(i * 256 + 100, i as u16)).collect();
+    merge.push(0, &hits, Moment(1), &mut collect(&mut windows));
+    assert!(windows.is_empty());
+    merge.push(1, &hits[..20], Moment(2), &mut collect(&mut windows));
+    // Source 1 is at 19 * 256 + 100, and may go back by four slots.
+    let starts: Vec<u64> = windows.iter().map(|(start, _)| *start / 256).collect();
+    assert_eq!(starts, (0..15).collect::<Vec<_>>());
+    assert!(windows.iter().all(|(_, hits)| hits.len() == 2));
+}
+
+#[test]
+fn a_silent_source_is_waited_for_until_its_deadline() {
+    let options = options(2);
+    let mut merge = Merge::new(options).unwrap();
+    let mut windows = Windows::new();
+    let hits: Vec<_> = (0..40).map(|i| stamped(i * 256, i as u16)).collect();
+    merge.push(1, &hits[..1], Moment(1), &mut |_| ());
+    merge.push(0, &hits, Moment(1000), &mut collect(&mut windows));
+    merge.tick(Moment(1 + options.deadline.0), &mut collect(&mut windows));
+    assert!(windows.is_empty());
+    merge.tick(Moment(2 + options.deadline.0), &mut collect(&mut windows));
+    // All but the last four, and the one whose guard reaches into them.
+    assert_eq!(windows.len(), 34);
+    // What it says then about closed windows is late; it is heard again afterwards.
+    let (taken, now) = (merge.counts().taken, Moment(3 + options.deadline.0));
+    merge.push(1, &[hits[3], hits[38]], now, &mut |_| ());
+    let counts = merge.counts();
+    assert_eq!((counts.late, counts.taken), (1, taken + 1));
+}
+
+/// An event on the edge of two windows.
+#[test]
+fn an_event_on_an_edge_is_found_once() {
+    let options = options(4);
+    let cfg = FinderConfig {
+        time_window: 0,
+        ..FinderConfig::default()
+    };
+    let mut finder = RingFinder::new(cfg).unwrap();
+    for shift in 0..600u64 {
+        let mut merge = Merge::new(options).unwrap();
+        let mut found = 0;
+        let mut torn = false;
+        let time = 10_000 + shift;
+        let mut sources = vec![Vec::new(); 4];
+        for i in 0..16u64 {
+            let (sin, cos) = (TAU * i as f32 / 16.0).sin_cos();
+            let pm = pm_at(0, 170.0 * cos + 11.0, 170.0 * sin - 7.0).unwrap();
+            // Up to 4 units to both sides: more than a nanosecond in all.
+            sources[i as usize % 4].push(stamped(time + i * 5 % 9, pm));
+        }
+        let mut look = |window: Window| {
+            torn |= window.hits.len() < 16;
+            let hit = |hit: &WindowHit| Hit {
+                pm: hit.pm,
+                fine: (hit.time / 2) as u8,
+            };
+            let hits: Vec<Hit> = window.hits.iter().map(hit).collect();
+            let rings = finder.find(&hits).iter();
+            found += rings
+                .filter(|ring| window.holds(2.0 * ring.time + 0.5))
+                .count();
+        };
+        for (source, hits) in sources.iter().enumerate() {
+            merge.push(source, hits, Moment(1), &mut look);
+        }
+        merge.finish(&mut look);
+        assert_eq!((found, torn), (1, false), "{shift}");
+    }
+}
+
+#[test]
+fn a_source_that_lies_is_not_heard() {
+    let mut merge = Merge::new(options(4)).unwrap();
+    let mut windows = Windows::new();
+    for slot in 0..2000u64 {
+        for source in 0..3 {
+            let hit = stamped(slot * 256 + 100, source as u16);
+            merge.push(
+                source,
+                &[hit],
+                Moment(slot * 1000),
+                &mut collect(&mut windows),
+            );
+        }
+        // Hours ahead, and back at the beginning.
+        let lie = if slot % 2 == 0 { 1 << 50 } else { 100 };
+        merge.push(3, &[stamped(lie, 9)], Moment(slot * 1000), &mut |_| ());
+    }
+    // It held nothing up for longer than its deadline.
+    assert!(windows.len() > 1690, "{}", windows.len());
+    merge.finish(&mut collect(&mut windows));
+    let honest = windows
+        .iter()
+        .filter(|(_, hits)| hits.iter().filter(|hit| hit.1 < 3).count() == 3);
+    assert_eq!(honest.count(), 2000);
+    assert_eq!(merge.counts().jumps, 0);
+}
+
+#[test]
+fn building_goes_on_after_a_burst_of_nonsense_and_after_a_new_beginning() {
+    let mut merge = Merge::new(options(2)).unwrap();
+    let mut count = 0;
+    let mut whole = |window: Window| count += usize::from(window.hits.len() == 2);
+    let mut at = 0;
+    let mut run = |merge: &mut Merge, first: u64, slots: u64, whole: &mut dyn FnMut(Window)| {
+        for slot in first..first + slots {
+            at += 25;
+            for source in 0..2 {
+                let hit = stamped(slot * 256 + 99, 0);
+                merge.push(source, &[hit], Moment(at), &mut |window| whole(window));
+            }
+        }
+    };
+    run(&mut merge, 1_000_000, 100, &mut whole);
+    let nonsense: Vec<_> = (0..5000u64)
+        .map(|i| stamped(i.wrapping_mul(0x9E37_79B9_7F4A_7C15), 1))
+        .collect();
+    for source in [0, 1, 7] {
+        merge.push(source, &nonsense, Moment(2501), &mut |_| ());
+    }
+    run(&mut merge, 1_000_100, 1000, &mut whole);
+    // Back to the beginning of time.
+    run(&mut merge, 3, 1000, &mut whole);
+    merge.finish(&mut whole);
+    assert!(count > 2000, "{count} {:?}", merge.counts());
+    assert_eq!(merge.counts().unknown, 5000);
+}
+
+#[test]
+fn a_full_ring_closes_the_oldest_windows() {
+    let mut merge = Merge::new(MergeOptions {
+        capacity: 64,
+        ..options(2)
+    })
+    .unwrap();
+    let mut windows = Windows::new();
+    merge.push(1, &[stamped(0, 0)], Moment(1), &mut |_| ());
+    for i in 0..1000 {
+        merge.push(
+            0,
+            &[stamped(i * 256, 1)],
+            Moment(2),
+            &mut collect(&mut windows),
+        );
+    }
+    merge.finish(&mut collect(&mut windows));
+    assert_eq!(windows.len(), 1000);
+    let counts = merge.counts();
+    assert!((900..1000).contains(&counts.forced) && counts.taken == 1001);
+    // A window of more hits than it holds.
+    let mut merge = Merge::new(options(1)).unwrap();
+    let many = vec![stamped(5, 2); MAX_HITS + 10];
+    merge.push(0, &many, Moment(1), &mut |_| ());
+    merge.finish(&mut |window| assert_eq!(window.hits.len(), MAX_HITS));
+    assert_eq!(merge.counts().overfull, 10);
+}
+
+#[test]
+fn options_out_of_range_are_refused() {
+    let refused = |options| Merge::new(options).err();
+    let default = MergeOptions::default();
+    assert_eq!(refused(default), None);
+    assert_eq!(refused(options(0)), Some(MergeError::Sources));
+    assert_eq!(refused(options(65)), Some(MergeError::Sources));
+    let guard = MergeOptions {
+        guard: 129,
+        ..default
+    };
+    assert_eq!(refused(guard), Some(MergeError::Width));
+    let small = MergeOptions {
+        capacity: 63,
+        ..default
+    };
+    assert_eq!(refused(small), Some(MergeError::Capacity));
+}
