@@ -35,20 +35,11 @@ pub struct TruthScore {
 impl TruthScore {
     /// Judges one event.
     pub fn add(&mut self, truth: &[TrueRing], fitted: &[Ring]) {
-        // A finder gives no more than MAX_RINGS; of more, the rest counts as unmatched.
-        let mut matched = [None; MAX_RINGS];
-        let candidates = &fitted[..fitted.len().min(MAX_RINGS)];
-        let mut fit_for = |i| augment(i, truth, candidates, &mut matched, &mut [false; MAX_RINGS]);
-        let (mut findable, mut found, mut others) = (0, 0, 0);
-        // The findable ones first: an augmenting path never unmatches what was matched, so
-        // the others cannot take a fit away from them.
-        for i in (0..truth.len()).filter(|&i| is_asked_for(truth, i)) {
-            findable += 1;
-            found += u64::from(fit_for(i));
-        }
-        for i in (0..truth.len()).filter(|&i| !is_asked_for(truth, i)) {
-            others += u64::from(fit_for(i));
-        }
+        let matched = matches(truth, fitted);
+        let asked = |i: &usize| is_asked_for(truth, *i);
+        let findable = (0..truth.len()).filter(asked).count() as u64;
+        let found = matched.iter().flatten().filter(|i| asked(i)).count() as u64;
+        let others = matched.iter().flatten().count() as u64 - found;
         self.events += 1;
         self.findable += findable;
         self.found += found;
@@ -78,8 +69,26 @@ impl TruthScore {
     }
 }
 
+/// For each fitted ring the index of the true ring that it belongs to, so that as many of those that
+/// are asked for are matched as possible, then as many others. Of more than a finder gives
+/// ([`MAX_RINGS`]) the rest has none.
+#[must_use]
+pub fn matches(truth: &[TrueRing], fitted: &[Ring]) -> [Option<usize>; MAX_RINGS] {
+    let mut matched = [None; MAX_RINGS];
+    let candidates = &fitted[..fitted.len().min(MAX_RINGS)];
+    // Those that are asked for first: an augmenting path never unmatches what was matched, so the
+    // others cannot take a fit away from them.
+    for asked in [true, false] {
+        for i in (0..truth.len()).filter(|&i| is_asked_for(truth, i) == asked) {
+            augment(i, truth, candidates, &mut matched, &mut [false; MAX_RINGS]);
+        }
+    }
+    matched
+}
+
 /// Whether a finder is asked to find ring `i` among the rings of its event.
-fn is_asked_for(truth: &[TrueRing], i: usize) -> bool {
+#[must_use]
+pub fn is_asked_for(truth: &[TrueRing], i: usize) -> bool {
     let ring = &truth[i];
     let apart = |(j, other): (usize, &TrueRing)| {
         i == j || other.disk != ring.disk || (other.x - ring.x).hypot(other.y - ring.y) >= PITCH_MM

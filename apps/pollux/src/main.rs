@@ -9,6 +9,7 @@ mod generate;
 mod house;
 mod live;
 mod payload;
+mod physics;
 mod ports;
 mod quota;
 mod replay;
@@ -45,6 +46,7 @@ enum Command {
     Forward(forward::Args),
     Generate(generate::Args),
     Live(live::Args),
+    Physics(physics::Args),
     Ports(ports::Args),
     Replay(replay::Args),
     Streams(streams::Args),
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
         Command::Forward(args) => forward::run(&args, &registry),
         Command::Generate(args) => generate::run(&args, &registry),
         Command::Live(args) => live::run(&args),
+        Command::Physics(args) => physics::run(&args),
         Command::Ports(args) => ports::run(&args, &registry),
         Command::Replay(args) => replay::run(&args, &registry),
         Command::Streams(args) => streams::run(&args, &registry),

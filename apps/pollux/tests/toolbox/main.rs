@@ -7,6 +7,7 @@ mod capture;
 mod forward;
 mod generate;
 mod metrics;
+mod physics;
 mod replay;
 mod streams;
 mod support;
