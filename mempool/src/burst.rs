@@ -247,35 +247,39 @@ impl BurstMut<'_> {
         }
     }
 
-    /// Adds the buffers that `make` makes of the elements behind the others, until it makes none or
-    /// no more fit; returns how many. For whole bursts: the length is not in memory meanwhile.
+    /// Adds the buffers that `make` makes of the elements, and of their places, behind the others,
+    /// until it makes none or no more fit; returns how many. For whole bursts: the length is not in
+    /// memory meanwhile.
     #[inline(always)]
     pub fn extend_from<T>(
         &mut self,
         elements: &[T],
-        mut make: impl FnMut(&T) -> Option<Mbuf>,
+        mut make: impl FnMut(usize, &T) -> Option<Mbuf>,
     ) -> usize {
         /// Counts the filled slots even if `make` panics.
         struct Filled<'a> {
             len: &'a mut usize,
-            now: usize,
+            made: usize,
         }
         impl Drop for Filled<'_> {
             fn drop(&mut self) {
-                *self.len = self.now;
+                *self.len += self.made;
             }
         }
-        let old = *self.len;
+        let slots = &mut self.slots[*self.len..];
         let mut filled = Filled {
             len: self.len,
-            now: old,
+            made: 0,
         };
-        for (slot, element) in self.slots[old..].iter_mut().zip(elements) {
-            let Some(mbuf) = make(element) else { break };
+        for (i, (slot, element)) in slots.iter_mut().zip(elements).enumerate() {
+            filled.made = i;
+            let Some(mbuf) = make(i, element) else {
+                return i;
+            };
             slot.write(mbuf);
-            filled.now += 1;
         }
-        filled.now - old
+        filled.made = slots.len().min(elements.len());
+        filled.made
     }
 
     /// Takes the last buffer.

@@ -29,11 +29,11 @@
 //! # Ok::<(), pollux_mempool::PoolError>(())
 //! ```
 
+mod beside;
 mod burst;
 mod cache;
 mod depot;
 mod frozen;
-mod handles;
 pub mod iova;
 mod mbuf;
 mod mbuf_ring;
@@ -45,10 +45,10 @@ mod stock;
 mod sync;
 pub mod time;
 
+pub use beside::Beside;
 pub use burst::{Burst, BurstMut};
 pub use cache::PoolCache;
 pub use frozen::Frozen;
-pub use handles::Handles;
 pub use iova::{Iova, IovaMap};
 pub use mbuf::{ChecksumRequest, Mbuf, MbufFlags, Segments};
 pub use mbuf_ring::{MbufConsumer, MbufProducer, mbuf_ring};

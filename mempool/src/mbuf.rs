@@ -64,7 +64,7 @@ impl Mbuf {
     }
 
     #[inline]
-    fn header_mut(&mut self) -> &mut Header {
+    pub(crate) fn header_mut(&mut self) -> &mut Header {
         // SAFETY: the handle owns the buffer and is borrowed exclusively.
         unsafe { self.0.0.as_mut() }
     }
@@ -231,11 +231,7 @@ impl Mbuf {
         let inside = usize::from(offset) + len as usize <= self.pool().stride();
         let fits = inside && self.header().next.is_none();
         if fits {
-            self.header_mut().extent = Extent {
-                len,
-                total: len,
-                ..Extent::fresh(offset)
-            };
+            self.header_mut().extent = Extent::filled(offset, len);
         }
         fits
     }

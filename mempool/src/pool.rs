@@ -8,10 +8,10 @@ use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
 use std::sync::Arc;
 
+use crate::beside::Beside;
 use crate::burst::Burst;
 use crate::cache::PoolCache;
 use crate::depot::Depot;
-use crate::handles::Handles;
 use crate::mbuf::{Extent, Header, MAX_SEGMENTS, Mbuf, Place, RawMbuf};
 use crate::region::MemoryRegion;
 use crate::time::{Tsc, WireTime};
@@ -289,12 +289,11 @@ impl Mempool {
         (index < self.buffers()).then_some(index as u32)
     }
 
-    /// What makes handles of its buffers from their numbers.
+    /// The way between its buffers and an array that has an element of `SPACING` bytes for each of
+    /// them, and that begins at `elements`.
     #[must_use]
-    pub fn handles(&self) -> Handles {
-        let inner = self.inner();
-        // At most `MAX_BUFFERS`, which is a u32.
-        Handles::new(inner.headers.as_ptr().cast(), inner.buffers as u32)
+    pub fn beside<const SPACING: usize>(&self, elements: NonNull<u8>) -> Beside<SPACING> {
+        Beside::new(self, self.inner().headers.as_ptr().cast(), elements)
     }
 
     /// The memory that the buffers' rooms lie in, to be made known to a device: bytes of frames

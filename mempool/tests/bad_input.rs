@@ -3,8 +3,9 @@
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod common;
+
 use std::fs;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pollux_mempool::region::{Lock, PageSize};
 use pollux_mempool::ring::RingError;
@@ -13,22 +14,7 @@ use pollux_mempool::{
     mbuf_ring,
 };
 
-/// The tests here count what the process holds: one at a time.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Mappings of our memory files, and their descriptors.
-fn held() -> (usize, usize) {
-    let maps = fs::read_to_string("/proc/self/maps").unwrap();
-    let fds = fs::read_dir("/proc/self/fd").unwrap().filter(|entry| {
-        let target = fs::read_link(entry.as_ref().unwrap().path()).unwrap_or_default();
-        target.to_string_lossy().contains("memfd:pollux")
-    });
-    (maps.matches("memfd:pollux").count(), fds.count())
-}
+use self::common::{alone, held};
 
 fn small() -> PoolConfig {
     PoolConfig {

@@ -2,20 +2,15 @@
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 use pollux_mempool::{Burst, Frozen, Mbuf, Mempool, PoolConfig, PoolError, mbuf_ring};
 use proptest::prelude::*;
 
-fn pool(buffers: usize, data_room: usize) -> Mempool {
-    Mempool::new(PoolConfig {
-        buffers,
-        data_room,
-        ..PoolConfig::default()
-    })
-    .unwrap()
-}
+use self::common::pool;
 
 #[test]
 fn a_buffer_outlives_every_handle_of_its_pool() {
@@ -44,24 +39,38 @@ fn allocation_ends_at_the_pools_size_and_a_bypass_works() {
 }
 
 #[test]
-fn a_handle_is_made_again_from_its_number() {
+fn a_handle_is_made_again_from_what_lies_beside_its_buffer() {
+    const SPACING: usize = 320;
     let (pool, other) = (pool(64, 128), pool(64, 128));
-    let handles = pool.handles();
+    // Nobody looks at the elements.
+    let first = std::ptr::NonNull::without_provenance(0x10_0040.try_into().unwrap());
+    let beside = pool.beside::<SPACING>(first);
     let mut burst = Burst::<64>::new();
     assert_eq!(pool.alloc_burst(&mut burst, 64), 64);
-    let mut numbers = Vec::new();
+    let mut elements = Vec::new();
     burst.take_all(|mbuf| {
-        assert_eq!(handles.index_of(&mbuf), Some(mbuf.index()));
-        numbers.push(mbuf.index());
+        let element = beside.element(&mbuf).unwrap();
+        let number = mbuf.index() as usize;
+        assert_eq!(element.addr().get(), first.addr().get() + number * SPACING);
+        elements.push((number, element));
         std::mem::forget(mbuf);
     });
-    numbers.sort_unstable();
-    assert!(numbers.iter().copied().eq(0..64));
-    assert_eq!(handles.index_of(&other.alloc().unwrap()), None);
-    // SAFETY: each number's handle was forgotten above, and is made once.
-    let made = burst
-        .as_mut()
-        .extend_from(&numbers, |&number| Some(unsafe { handles.handle(number) }));
+    elements.sort_unstable();
+    assert!(elements.iter().map(|at| at.0).eq(0..64));
+    assert_eq!(beside.element(&other.alloc().unwrap()), None);
+    let room = pool.stride() as u16;
+    let made = burst.as_mut().extend_from(&elements, |_, &(number, at)| {
+        let offset = number as u16;
+        // SAFETY: each element's handle was forgotten above, and is made once.
+        let (outside, mbuf) = match unsafe { beside.filled(at, offset, room - 32) } {
+            Ok(mbuf) => (false, mbuf),
+            Err(mbuf) => (true, mbuf),
+        };
+        assert_eq!((mbuf.index() as usize, outside), (number, number > 32));
+        let data = if outside { 0 } else { room - 32 };
+        assert_eq!(mbuf.len(), usize::from(data));
+        Some(mbuf)
+    });
     assert_eq!((made, burst.len(), pool.available()), (64, 64, 0));
     pool.free_burst(&mut burst);
     assert_eq!(pool.available(), 64);
@@ -129,14 +138,16 @@ fn a_burst_is_extended_as_far_as_buffers_are_made() {
     let mut burst = Burst::<4>::new();
     burst.push(pool.alloc().unwrap()).unwrap();
     let mut view = burst.as_mut();
-    let made = view.extend_from(&[1, 2, 0, 4], |&n| (n > 0).then(|| pool.alloc()).flatten());
+    let made = view.extend_from(&[1, 2, 0, 4], |_, &n| {
+        (n > 0).then(|| pool.alloc()).flatten()
+    });
     assert_eq!((made, view.len()), (2, 3));
-    assert_eq!(view.extend_from(&[1, 2], |_| pool.alloc()), 1);
+    assert_eq!(view.extend_from(&[1, 2], |_, _| pool.alloc()), 1);
     // What was made before a panic is in the burst.
     burst.clear();
     let mut left = 2;
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        burst.as_mut().extend_from(&[(); 4], |()| {
+        burst.as_mut().extend_from(&[(); 4], |_, ()| {
             left -= 1;
             assert!(left >= 0, "enough");
             pool.alloc()

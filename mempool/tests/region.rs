@@ -2,33 +2,15 @@
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod common;
+
 use std::fs;
 use std::os::fd::AsRawFd;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pollux_mempool::region::{Lock, PageSize};
 use pollux_mempool::{MemoryRegion, RegionError};
 
-/// The tests here count the mappings and descriptors of the process: one at a time.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Mappings of our memory files, and their descriptors.
-fn held() -> (usize, usize) {
-    let maps = fs::read_to_string("/proc/self/maps").unwrap();
-    let maps = maps
-        .lines()
-        .filter(|line| line.contains("memfd:pollux"))
-        .count();
-    let fds = fs::read_dir("/proc/self/fd").unwrap().filter(|entry| {
-        let target = fs::read_link(entry.as_ref().unwrap().path()).unwrap_or_default();
-        target.to_string_lossy().contains("memfd:pollux")
-    });
-    (maps, fds.count())
-}
+use self::common::{alone, held};
 
 /// Bytes of addresses that this process holds. The test harness moves this by some threads'
 /// stacks and heaps, so that only large differences mean something.

@@ -3,28 +3,21 @@
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod common;
+
 use std::sync::Barrier;
 use std::thread;
 
-use pollux_mempool::region::PageSize;
-use pollux_mempool::{Burst, Mempool, PoolConfig, mbuf_ring};
+use pollux_mempool::{Burst, mbuf_ring};
+
+use self::common::pool;
 
 const THREADS: usize = 3;
-
-fn pool(buffers: usize) -> Mempool {
-    Mempool::new(PoolConfig {
-        buffers,
-        data_room: 64,
-        pages: PageSize::Kib4,
-        ..PoolConfig::default()
-    })
-    .unwrap()
-}
 
 /// Whoever drops a frozen frame last returns it, and the next owner writes to its bytes.
 #[test]
 fn the_last_owner_of_a_frozen_frame_returns_it() {
-    let pool = pool(4);
+    let pool = pool(4, 64);
     let barrier = Barrier::new(THREADS);
     for round in 0..500_u32 {
         let mut mbuf = loop {
@@ -60,7 +53,7 @@ fn the_last_owner_of_a_frozen_frame_returns_it() {
 #[test]
 fn a_pool_ends_on_any_thread() {
     for _ in 0..200 {
-        let pool = pool(8);
+        let pool = pool(8, 64);
         let mut burst = Burst::<8>::new();
         pool.alloc_burst(&mut burst, 8);
         let barrier = Barrier::new(5);
@@ -83,7 +76,7 @@ fn a_pool_ends_on_any_thread() {
 /// The ends of a ring go at the same time, with buffers in flight.
 #[test]
 fn a_ring_of_buffers_ends_on_either_side() {
-    let pool = pool(64);
+    let pool = pool(64, 64);
     for round in 0..300 {
         let (producer, consumer) = mbuf_ring(16).unwrap();
         thread::scope(|scope| {
@@ -111,7 +104,7 @@ fn a_ring_of_buffers_ends_on_either_side() {
 /// Caches of several threads refill from one depot and flush into it.
 #[test]
 fn caches_share_a_depot() {
-    let pool = pool(128);
+    let pool = pool(128, 64);
     thread::scope(|scope| {
         for id in 0..THREADS as u8 {
             let pool = &pool;

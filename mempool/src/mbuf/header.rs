@@ -69,6 +69,16 @@ impl Extent {
             request: None,
         }
     }
+
+    /// That of a frame of one segment, of which nothing else is known.
+    #[inline(always)]
+    pub(crate) const fn filled(offset: u16, len: u32) -> Self {
+        Self {
+            len,
+            total: len,
+            ..Self::fresh(offset)
+        }
+    }
 }
 
 /// Where a room begins in the region of its pool, in cache lines: half of what an address takes,

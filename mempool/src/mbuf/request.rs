@@ -1,16 +1,18 @@
 //! What a frame leaves to the device that sends it.
 
-use core::num::NonZeroU8;
+use core::fmt;
+use core::num::NonZeroU16;
 
 /// A checksum that a frame still lacks: the ones' complement sum (RFC 1071) of its bytes from
 /// [`start`](Self::start) to its end, complemented, belongs into the two bytes at
 /// [`field`](Self::field). Until then the field holds the sum of what is not in these bytes, the
 /// pseudo header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChecksumRequest {
-    start: NonZeroU8,
-    field: u8,
-}
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct ChecksumRequest(
+    /// `field` and `start`, a byte each: so that no request is a zero, and is written as one.
+    NonZeroU16,
+);
 
 const _: () = assert!(size_of::<Option<ChecksumRequest>>() == 2);
 
@@ -19,12 +21,11 @@ impl ChecksumRequest {
     /// that: a place behind byte 255, or a field in front of the bytes that are summed.
     #[must_use]
     pub const fn new(start: usize, field: usize) -> Option<Self> {
-        if start > 255 || field > 255 || field < start {
+        if start == 0 || start > 255 || field > 255 || field < start {
             return None;
         }
-        let field = field as u8;
-        match NonZeroU8::new(start as u8) {
-            Some(start) => Some(Self { start, field }),
+        match NonZeroU16::new((field << 8 | start) as u16) {
+            Some(places) => Some(Self(places)),
             None => None,
         }
     }
@@ -33,14 +34,14 @@ impl ChecksumRequest {
     #[must_use]
     #[inline]
     pub const fn start(self) -> usize {
-        self.start.get() as usize
+        (self.0.get() & 0xff) as usize
     }
 
     /// Where the checksum belongs.
     #[must_use]
     #[inline]
     pub const fn field(self) -> usize {
-        self.field as usize
+        (self.0.get() >> 8) as usize
     }
 
     /// Whether a frame of `len` bytes has such a field.
@@ -48,6 +49,12 @@ impl ChecksumRequest {
     #[inline]
     pub const fn fits(self, len: usize) -> bool {
         self.field() + 2 <= len
+    }
+}
+
+impl fmt::Debug for ChecksumRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sum from {} to byte {}", self.start(), self.field())
     }
 }
 

@@ -62,23 +62,56 @@ impl<'a> Control<'a> {
         (unsafe { dpdk::rte_eth_stats_get(self.id, &raw mut stats) } == 0).then_some(stats)
     }
 
-    /// All counters, by DPDK's names.
-    pub(super) fn statistics(&self) -> Statistics {
+    /// Names of all counters, by their numbers.
+    fn names(&self) -> Vec<dpdk::rte_eth_xstat_name> {
         // SAFETY: a device of ours; DPDK writes as many entries as there is room for.
         unsafe {
             let n = dpdk::rte_eth_xstats_get_names(self.id, ptr::null_mut(), 0).max(0);
             let mut names = vec![dpdk::rte_eth_xstat_name::default(); n as usize];
-            let mut values = vec![dpdk::rte_eth_xstat::default(); n as usize];
             let named = dpdk::rte_eth_xstats_get_names(self.id, names.as_mut_ptr(), n as u32);
-            let counted = dpdk::rte_eth_xstats_get(self.id, values.as_mut_ptr(), n as u32);
             names.truncate(named.clamp(0, n) as usize);
-            values.truncate(counted.clamp(0, n) as usize);
-            let row = |value: dpdk::rte_eth_xstat| {
-                let name: [u8; 64] = names.get(value.id as usize)?.name.map(|c| c as u8);
-                let name = CStr::from_bytes_until_nul(&name).ok()?.to_str().ok()?;
-                Some((Cow::Owned(name.to_owned()), value.value))
-            };
-            values.into_iter().filter_map(row).collect()
+            names
         }
     }
+
+    /// The numbers of the counters that are wanted, with what `wanted` makes of their names.
+    pub(super) fn find<T>(&self, wanted: impl Fn(&str) -> Option<T>) -> Vec<(u64, T)> {
+        let names = self.names();
+        let numbered = (0_u64..).zip(&names);
+        numbered
+            .filter_map(|(number, name)| Some((number, wanted(&text_of(name)?)?)))
+            .collect()
+    }
+
+    /// Reads the counters with these numbers; whether that went well.
+    pub(super) fn read(&self, numbers: &[u64], values: &mut [u64]) -> bool {
+        let n = numbers.len().min(values.len()) as u32;
+        // SAFETY: a device of ours; `n` numbers, and room for as many values.
+        let read = unsafe {
+            dpdk::rte_eth_xstats_get_by_id(self.id, numbers.as_ptr(), values.as_mut_ptr(), n)
+        };
+        read >= 0 && read as u32 == n
+    }
+
+    /// All counters, by DPDK's names.
+    pub(super) fn statistics(&self) -> Statistics {
+        let names = self.names();
+        let mut values = vec![dpdk::rte_eth_xstat::default(); names.len()];
+        // SAFETY: a device of ours; DPDK writes as many entries as there is room for.
+        let read =
+            unsafe { dpdk::rte_eth_xstats_get(self.id, values.as_mut_ptr(), values.len() as u32) };
+        values.truncate(read.max(0) as usize);
+        let row = |value: dpdk::rte_eth_xstat| {
+            let name = text_of(names.get(value.id as usize)?)?;
+            Some((Cow::Owned(name), value.value))
+        };
+        values.into_iter().filter_map(row).collect()
+    }
+}
+
+/// The text of a name.
+fn text_of(name: &dpdk::rte_eth_xstat_name) -> Option<String> {
+    let name: [u8; 64] = name.name.map(|c| c as u8);
+    let name = CStr::from_bytes_until_nul(&name).ok()?;
+    name.to_str().ok().map(str::to_owned)
 }

@@ -29,6 +29,13 @@
 //! memory of the device's own (such as from a device that was given another port's frames). Devices
 //! that take frames in memory of DPDK's own alone, `net_af_xdp` and `net_virtio_user`, are refused:
 //! the drivers `af_xdp` and `vhost-user` do the same.
+//!
+//! # Losses
+//!
+//! In the ledger is what the device counts as lost on the way in: `imissed` as ring-full, `ierrors`
+//! as device-error, `rx_nombuf` as no-mbuf where that loses frames, and those of its further counters
+//! (xstats) that are in none of the three (`counters.rs` has their names). All further counters are
+//! shown as the port's statistics.
 
 mod arguments;
 #[cfg(feature = "dpdk")]

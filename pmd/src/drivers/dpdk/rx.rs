@@ -132,27 +132,33 @@ impl Rx {
         origin: &mut Origin,
         tally: &mut Tally,
     ) -> u64 {
-        let (twins, mempool) = (&**self.twins, self.twins.mempool());
+        let (beside, mempool) = (self.twins.beside(), self.twins.mempool());
         let arrival = self.stash.arrival;
-        let (mut next, mut bytes) = (*origin, 0);
+        let (first, mut bytes) = (*origin, 0);
         let mut outside = None;
-        let n = out.extend_from(&self.stash.frames[self.stash.from..end], |&frame| {
+        let frames = &self.stash.frames[self.stash.from..end];
+        let n = out.extend_from(frames, |i, &frame| {
             // SAFETY: a received frame belongs to whoever received it.
             let twin = unsafe { &*frame };
             if !is_plain(twin, mempool) {
                 return None;
             }
+            let (at, len) = (NonNull::from(twin).cast(), twin.data_len);
             // SAFETY: a received frame in one buffer of our mempool, which the stash gives once.
-            let mut mbuf = unsafe { twins.take(NonNull::from(twin).cast()) };
-            if !mbuf.set_data(twin.data_off, twin.data_len.into()) {
-                outside = Some(mbuf);
-                return None;
+            match unsafe { beside.filled(at, twin.data_off, len) } {
+                Ok(mut mbuf) => {
+                    let number = first.next.wrapping_add(i as u32);
+                    mbuf.set_origin(first.port, first.queue, number, arrival);
+                    bytes += u64::from(len);
+                    Some(mbuf)
+                }
+                Err(mbuf) => {
+                    outside = Some(mbuf);
+                    None
+                }
             }
-            next.stamp(&mut mbuf, arrival);
-            bytes += u64::from(twin.data_len);
-            Some(mbuf)
         });
-        *origin = next;
+        origin.next = first.next.wrapping_add(n as u32);
         self.stash.from += n;
         self.taken += n as i64;
         if let Some(mbuf) = outside {

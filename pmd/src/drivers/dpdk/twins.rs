@@ -8,7 +8,7 @@
 //! Who owns what: a buffer is DPDK's from the moment that its twin is handed to DPDK, as a frame to
 //! be sent or by the mempool's dequeue operation, to the moment that DPDK hands the twin back, as a
 //! received frame or by the enqueue operation. Meanwhile nobody has a handle of it; who gets the
-//! twin makes one, from the twin's number ([`Twins::take`]). DPDK is trusted to hand back once what
+//! twin makes one ([`Twins::take`]). DPDK is trusted to hand back once what
 //! it was given once, as the process trusts it in all else. Free buffers that DPDK keeps for a
 //! thread, as it does for each of its mempools, are DPDK's too, until [`Twins::flush`].
 //!
@@ -25,7 +25,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 use dpdk_sys as dpdk;
-use pollux_mempool::{Burst, Handles, IovaMap, Mbuf, MemoryRegion, Mempool};
+use pollux_mempool::{Beside, Burst, IovaMap, Mbuf, MemoryRegion, Mempool};
 
 use super::eal::{Eal, error_of};
 use super::operations::NAME;
@@ -53,22 +53,7 @@ const ELEMENT_HEADER: usize = 64;
 /// Bytes from one twin to the next: an odd number of cache lines, see [`Twin`].
 const STRIDE: usize = ELEMENT_HEADER + size_of::<Twin>();
 
-const LINE: usize = 64;
-
-/// Multiplied by this, a multiple of the cache lines of a [`STRIDE`] is divided by them: the inverse
-/// modulo 2^64, which an odd number has (Newton's iteration doubles the bits that are right).
-const LINES_INVERSE: usize = {
-    let lines = STRIDE / LINE;
-    let (mut inverse, mut bits) = (lines, 3);
-    while bits < usize::BITS {
-        inverse = inverse.wrapping_mul(2_usize.wrapping_sub(lines.wrapping_mul(inverse)));
-        bits *= 2;
-    }
-    inverse
-};
-
 const _: () = assert!(size_of::<dpdk::rte_mbuf>() == 128 && STRIDE == 320);
-const _: () = assert!((STRIDE / LINE).wrapping_mul(LINES_INVERSE) == 1);
 
 /// Free buffers that DPDK keeps for each thread that polls; it can be one and a half times as many.
 /// A small part of a pool, so that several threads leave enough for the others.
@@ -81,7 +66,7 @@ pub(super) struct Twins {
     first: NonNull<Twin>,
     mempool: NonNull<dpdk::rte_mempool>,
     pool: Mempool,
-    handles: Handles,
+    beside: Beside<STRIDE>,
     /// Buffers that DPDK has been given less those that it has handed back.
     given: AtomicI64,
     /// What the twins lie in.
@@ -135,12 +120,13 @@ impl Owner {
             )
         };
         let mempool = NonNull::new(mempool).ok_or_else(|| error_of("rte_mempool_create_empty"))?;
+        // SAFETY: the region has room for at least one element.
+        let first = unsafe { memory.as_ptr().add(ELEMENT_HEADER) };
         let twins = Box::new(Twins {
-            // SAFETY: the region has room for at least one element.
-            first: unsafe { memory.as_ptr().add(ELEMENT_HEADER) }.cast(),
+            first: first.cast(),
             mempool,
             pool: pool.clone(),
-            handles: pool.handles(),
+            beside: pool.beside(first),
             given: AtomicI64::new(0),
             memory,
         });
@@ -289,9 +275,7 @@ impl Twins {
     /// The twin of this buffer, if it is one of this pool.
     #[inline(always)]
     pub(super) fn of(&self, mbuf: &Mbuf) -> Option<NonNull<Twin>> {
-        let index = self.handles.index_of(mbuf)?;
-        // SAFETY: a number of the pool.
-        Some(unsafe { self.twin(index) })
+        self.beside.element(mbuf).map(NonNull::cast)
     }
 
     /// The buffer of a twin that DPDK has handed back.
@@ -301,11 +285,14 @@ impl Twins {
     /// has handed it back to the caller, who takes it once.
     #[inline(always)]
     pub(super) unsafe fn take(&self, twin: NonNull<Twin>) -> Mbuf {
-        let offset = twin.addr().get().wrapping_sub(self.first.addr().get());
-        // A multiple of the stride: divided by its odd factor by a multiplication.
-        let index = (offset.wrapping_mul(LINES_INVERSE) / LINE) as u32;
         // SAFETY: by the caller's promise.
-        unsafe { self.handles.handle(index) }
+        unsafe { self.beside.handle(twin.cast()) }
+    }
+
+    /// The way from twins to buffers, for loops that have it in registers.
+    #[inline(always)]
+    pub(super) fn beside(&self) -> Beside<{ STRIDE }> {
+        self.beside
     }
 
     /// Counts what a queue has given to DPDK, less what it has been handed.
@@ -349,7 +336,7 @@ impl Twins {
     pub(super) unsafe fn take_back(&self, twins: &[*mut c_void]) {
         for part in twins.chunks(BURST) {
             let mut burst = Burst::<BURST>::new();
-            burst.as_mut().extend_from(part, |&twin| {
+            burst.as_mut().extend_from(part, |_, &twin| {
                 // SAFETY: by the caller's promise.
                 NonNull::new(twin).map(|twin| unsafe { self.take(twin.cast()) })
             });

@@ -65,11 +65,13 @@ impl Tx {
     /// Returns how many there were, and how many of them went.
     #[inline]
     fn send_plain(&mut self, burst: &mut BurstMut<'_>, sent: &mut Sent) -> (usize, usize) {
+        let beside = self.twins.beside();
         let (mut n, mut bytes) = (0, 0);
         for (mbuf, frame) in burst.as_slice().iter().zip(&mut self.frames) {
-            let Some(twin) = self.twins.of(mbuf).filter(|_| is_plain(mbuf)) else {
+            let Some(twin) = beside.element(mbuf).filter(|_| is_plain(mbuf)) else {
                 break;
             };
+            let twin = twin.cast();
             // SAFETY: the burst owns the buffer, so nobody else is at its twin.
             bytes += unsafe { fill(twin, mbuf) };
             *frame = twin.as_ptr().cast();
@@ -226,12 +228,9 @@ fn is_plain(mbuf: &Mbuf) -> bool {
 unsafe fn fill(twin: NonNull<Twin>, mbuf: &Mbuf) -> u64 {
     let (offset, len) = (mbuf.headroom(), mbuf.len());
     // SAFETY: by the caller's promise nobody else is at the twin. It is in the state of a free
-    // buffer: DPDK has seen to that, or `Twins::write`.
+    // buffer, one segment with one owner: DPDK has seen to that, or `Twins::write`.
     let twin = unsafe { &mut (*twin.as_ptr()).mbuf };
     twin.data_off = offset as u16;
-    twin.refcnt = 1;
-    twin.nb_segs = 1;
-    twin.port = u16::MAX;
     twin.ol_flags = 0;
     twin.pkt_len = len as u32;
     twin.data_len = len as u16;
