@@ -158,11 +158,11 @@ impl Responder {
         let message = datagram.get_mut(header_len..end - at)?;
         let (reply, _) = IcmpEchoHeader::mut_from_prefix(message).ok()?;
         reply.kind = ICMP_ECHO_REPLY;
-        reply.checksum = U16::ZERO;
-        let mut sum = Checksum::new();
-        sum.add(message);
-        let (reply, _) = IcmpEchoHeader::mut_from_prefix(message).ok()?;
-        reply.checksum = U16::new(sum.finish());
+        // Nothing else has changed: the sum is that of the request, but for the kind (RFC 1624
+        // section 3). A kind of 0 is so much less, hence its complement so much more.
+        let (sum, carry) =
+            (request.checksum.get()).overflowing_add(u16::from_be_bytes([ICMP_ECHO_REQUEST, 0]));
+        reply.checksum = U16::new(sum + u16::from(carry));
         Some(len)
     }
 }
