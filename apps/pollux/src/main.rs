@@ -6,6 +6,7 @@ mod capture;
 mod doctor;
 mod forward;
 mod generate;
+mod held;
 mod house;
 mod live;
 mod payload;

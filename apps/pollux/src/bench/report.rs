@@ -64,7 +64,7 @@ pub(super) struct Interval {
 #[derive(Serialize)]
 pub(super) struct SizeReport {
     pub(super) size: u16,
-    /// `within`, `below-min`, `above-max` or `unknown`.
+    /// `within`, `below-min`, `above-max`, `disturbed` or `unknown`.
     pub(super) critical_is: &'static str,
     pub(super) critical: Option<Interval>,
     loss_free_pps: Option<f64>,
@@ -80,6 +80,7 @@ pub(super) struct RateReport {
     pub(super) loss_free: u32,
     lossy: u32,
     not_reached: u32,
+    disturbed: u32,
     sent: u64,
     received: u64,
     lost: u64,
@@ -90,9 +91,10 @@ pub(super) struct RateReport {
 }
 
 impl RateReport {
-    /// Share of the trials that were loss-free.
+    /// Share of the trials that were loss-free, of those that say something.
     pub(super) fn share(&self) -> f64 {
-        f64::from(self.loss_free) / f64::from(self.trials.max(1))
+        let judged = self.trials - self.disturbed;
+        f64::from(self.loss_free) / f64::from(judged.max(1))
     }
 }
 
@@ -101,6 +103,7 @@ impl SizeReport {
         tried.sort_by(|a, b| a.rate.total_cmp(&b.rate));
         let (critical_is, critical) = match critical {
             Critical::Unknown => ("unknown", None),
+            Critical::Disturbed => ("disturbed", None),
             Critical::BelowMin => ("below-min", None),
             Critical::AboveMax => ("above-max", None),
             Critical::Within { rate, low, high } => {
@@ -115,7 +118,7 @@ impl SizeReport {
         // The throughput of RFC 2544, section 26.1.
         let clean = tried
             .iter()
-            .filter(|at| at.sum.loss_free == at.sum.trials());
+            .filter(|at| at.sum.loss_free > 0 && at.sum.loss_free == at.sum.judged());
         let loss_free_pps = clean.map(|at| at.rate).reduce(f64::max);
         Self {
             size,
@@ -135,6 +138,7 @@ impl From<Tried> for RateReport {
             loss_free: sum.loss_free,
             lossy: sum.lossy,
             not_reached: sum.not_reached,
+            disturbed: sum.disturbed,
             sent: sum.sent,
             received: sum.received,
             lost: sum.lost,
@@ -179,6 +183,10 @@ impl fmt::Display for SizeReport {
                 scaled(low_pps),
                 scaled(high_pps)
             )?,
+            None if self.critical_is == "disturbed" => write!(
+                f,
+                "not found: CPUs were taken from the loops in every trial at a rate (see pollux doctor)"
+            )?,
             None => write!(f, "{}", self.critical_is)?,
         }
         match self.loss_free_pps {
@@ -203,6 +211,9 @@ impl fmt::Display for RateReport {
         )?;
         if self.not_reached > 0 {
             write!(f, ", {} not reached", self.not_reached)?;
+        }
+        if self.disturbed > 0 {
+            write!(f, ", {} disturbed", self.disturbed)?;
         }
         if self.lost > 0 {
             write!(f, ", {} of {} lost", self.lost, self.sent)?;

@@ -25,6 +25,8 @@ const ASTRAY: f64 = 0.02;
 pub(super) enum Critical {
     /// There was no trial.
     Unknown,
+    /// The machine disturbed every trial at a rate: no more can be found out.
+    Disturbed,
     /// Not above the lowest rate.
     BelowMin,
     /// Not below the highest rate.

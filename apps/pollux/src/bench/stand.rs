@@ -197,13 +197,13 @@ impl<'a> Stand<'a> {
         }
         let sent: Result<Vec<_>, _> = senders.into_iter().map(Lcore::join).collect();
         let sent = sent.inspect_err(|_| stop()).map_err(anyhow::Error::new)?;
-        let (mut unsent, mut span_s, mut had_room) = (0, 0_f64, true);
+        let (mut unsent, mut span_s, mut sender_taken_s) = (0, 0_f64, 0_f64);
         for (i, sent) in sent.into_iter().enumerate() {
             self.tx.push(sent.tx);
             unsent += sent.unsent;
             // The turn of each loop begins after those before it.
             span_s = span_s.max(sent.span_s - i as f64 / plan.rate);
-            had_room &= sent.full == 0;
+            sender_taken_s = sender_taken_s.max(sent.taken_s);
         }
         let all_sent = |stand: &Self| stand.sent() - before.1 >= frames - unsent;
         let (mut since, mut came) = (Instant::now(), 0);
@@ -227,7 +227,8 @@ impl<'a> Stand<'a> {
             frames,
             sent: (self.sent() - before.1).min(frames),
             span_s,
-            had_room,
+            sender_taken_s,
+            receiver_taken_s: checked.taken_s,
             received: checked.sequence.unique.min(frames),
             corrupt: checked.counts.corrupt,
             dropped: Losses::between(&before.0, &self.ledger.balance()),

@@ -5,12 +5,6 @@ use pollux_pmd::{Balance, Cause};
 /// Share of its rate that a sender must have reached.
 const REACHED: f64 = 0.99;
 
-/// Seconds by which a sender may end late besides, where its port always had room: a CPU that is
-/// not its own is taken away for a time slice, about 3 ms (`base_slice_ns` of the kernel's fair
-/// scheduler), up to the next tick (4 ms at HZ=250). The sender makes up for it, unless the trial
-/// ends before. A port without room has held up its sender itself, and is judged by its rate alone.
-const HELD_UP_S: f64 = 0.004;
-
 /// Causes that lose no frame of a trial: what they drop is somebody else's, or came twice, or late.
 const OTHERS: [Cause; 4] = [
     Cause::NotForUs,
@@ -58,8 +52,10 @@ pub(super) struct Trial {
     pub(super) received: u64,
     /// Seconds from the first frame to the end of the last one's slot.
     pub(super) span_s: f64,
-    /// The port took every frame when it was due.
-    pub(super) had_room: bool,
+    /// Seconds that the machine took from the sender (from the one that lost most), and from the
+    /// receiver.
+    pub(super) sender_taken_s: f64,
+    pub(super) receiver_taken_s: f64,
     /// Frames that came with a wrong checksum or wrong content.
     pub(super) corrupt: u64,
     pub(super) dropped: Losses,
@@ -74,17 +70,33 @@ pub(super) enum Outcome {
     Lossy,
     /// The sender did not reach the rate, so whatever came says nothing about it.
     NotReached,
+    /// The machine took a loop's CPU away for so long that this may be why the sender did not reach
+    /// the rate, or why frames were lost: the trial says nothing.
+    Disturbed,
 }
 
 impl Trial {
     /// Judges the trial: frames may be lost up to this share.
     pub(super) fn outcome(&self, tolerated: f64) -> Outcome {
-        let slack_s = if self.had_room { HELD_UP_S } else { 0.0 };
-        let reached = self.frames as f64 >= REACHED * self.rate * (self.span_s - slack_s);
-        if self.sent < self.frames || !reached {
-            Outcome::NotReached
-        } else if self.lost() as f64 <= tolerated * self.sent as f64 {
+        // In so much time the rate would have been so many frames, less what is let pass.
+        let wanted = |span_s: f64| REACHED * self.rate * span_s;
+        let sent = self.sent as f64;
+        let tolerated = tolerated * sent;
+        let lost = self.lost() as f64;
+        // While a receiver is held up, what comes may find no room; what a sender makes up for
+        // comes at once.
+        let explained = self.rate * (self.sender_taken_s + self.receiver_taken_s);
+        if self.sent < self.frames || sent < wanted(self.span_s) {
+            let taken_s = self.sender_taken_s;
+            if taken_s == 0.0 || sent < wanted(self.span_s - taken_s) {
+                Outcome::NotReached
+            } else {
+                Outcome::Disturbed
+            }
+        } else if lost <= tolerated {
             Outcome::LossFree
+        } else if lost - explained <= tolerated {
+            Outcome::Disturbed
         } else {
             Outcome::Lossy
         }
@@ -101,6 +113,7 @@ pub(super) struct Sum {
     pub(super) loss_free: u32,
     pub(super) lossy: u32,
     pub(super) not_reached: u32,
+    pub(super) disturbed: u32,
     pub(super) sent: u64,
     pub(super) received: u64,
     pub(super) lost: u64,
@@ -115,6 +128,7 @@ impl Sum {
             Outcome::LossFree => self.loss_free += 1,
             Outcome::Lossy => self.lossy += 1,
             Outcome::NotReached => self.not_reached += 1,
+            Outcome::Disturbed => self.disturbed += 1,
         }
         self.sent += trial.sent;
         self.received += trial.received;
@@ -123,8 +137,13 @@ impl Sum {
         self.dropped.add(&trial.dropped);
     }
 
-    pub(super) fn trials(&self) -> u32 {
+    /// Trials that say something about the rate.
+    pub(super) fn judged(&self) -> u32 {
         self.loss_free + self.lossy + self.not_reached
+    }
+
+    pub(super) fn trials(&self) -> u32 {
+        self.judged() + self.disturbed
     }
 
     /// Lost frames that nobody here has seen.
@@ -144,7 +163,8 @@ mod tests {
             sent,
             received,
             span_s,
-            had_room: true,
+            sender_taken_s: 0.0,
+            receiver_taken_s: 0.0,
             corrupt: 0,
             dropped: Losses::default(),
         }
@@ -161,16 +181,25 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_that_was_held_up_for_a_time_slice_has_reached_its_rate() {
-        // 10 ms, of which another program took 3.
-        let short = |span_s, had_room| Trial {
+    fn a_trial_that_the_machine_has_disturbed_says_nothing() {
+        // 10 ms, of which the machine took so many seconds.
+        let short = |received, span_s, sender_taken_s, receiver_taken_s| Trial {
             rate: 100_000.0,
-            had_room,
-            ..trial(1000, 1000, span_s)
+            sender_taken_s,
+            receiver_taken_s,
+            ..trial(1000, received, span_s)
         };
-        assert_eq!(short(0.013, true).outcome(0.0), Outcome::LossFree);
-        assert_eq!(short(0.013, false).outcome(0.0), Outcome::NotReached);
-        assert_eq!(short(0.015, true).outcome(0.0), Outcome::NotReached);
+        let outcome = |trial: Trial| trial.outcome(0.0);
+        assert_eq!(outcome(short(1000, 0.013, 0.003, 0.0)), Outcome::Disturbed);
+        assert_eq!(outcome(short(1000, 0.013, 0.002, 0.0)), Outcome::NotReached);
+        assert_eq!(outcome(short(1000, 0.013, 0.0, 0.003)), Outcome::NotReached);
+        // What is made up for, or lost nothing, does not matter.
+        assert_eq!(outcome(short(1000, 0.01, 0.003, 0.003)), Outcome::LossFree);
+        // In 2 ms come 200 frames.
+        assert_eq!(outcome(short(800, 0.01, 0.0, 0.002)), Outcome::Disturbed);
+        assert_eq!(outcome(short(800, 0.01, 0.002, 0.0)), Outcome::Disturbed);
+        assert_eq!(outcome(short(799, 0.01, 0.0, 0.002)), Outcome::Lossy);
+        assert_eq!(outcome(short(999, 0.01, 0.0, 0.0)), Outcome::Lossy);
     }
 
     #[test]

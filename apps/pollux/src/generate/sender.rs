@@ -9,6 +9,7 @@ use pollux_pmd::{Clock, TscClock, TxQueue};
 
 use super::flows::Flows;
 use super::rate::{Pace, Rate};
+use crate::held::Held;
 use crate::payload::{Content, Header};
 
 /// Most frames made at once.
@@ -49,12 +50,15 @@ pub(crate) struct Sent {
     pub(crate) span_s: f64,
     /// Seconds by which the schedule was put off because the loop was held up.
     pub(crate) held_up_s: f64,
+    /// Seconds that the machine took from the loop, whether it made up for them or not.
+    pub(crate) taken_s: f64,
 }
 
 /// What the loop has done.
 struct Work {
     unsent: u64,
     full: u64,
+    held: Held,
     /// When the last frame was made; when it was taken, if all were.
     last: Tsc,
 }
@@ -63,7 +67,12 @@ impl Sender {
     /// Sends until it is to stop, or all frames are sent.
     pub(crate) fn run(mut self) -> Sent {
         let mut pace = Pace::new(self.rate, self.clock, self.place);
-        let Work { unsent, full, last } = self.work(&mut pace);
+        let Work {
+            unsent,
+            full,
+            held,
+            last,
+        } = self.work(&mut pace);
         let seconds = |cycles| self.clock.to_ns(cycles).0 as f64 / 1e9;
         Sent {
             tx: self.tx,
@@ -71,6 +80,7 @@ impl Sender {
             full,
             span_s: seconds(pace.span(last)),
             held_up_s: seconds(pace.given_up()),
+            taken_s: held.seconds(),
         }
     }
 
@@ -78,10 +88,12 @@ impl Sender {
         let clock = self.clock;
         let mut burst = Burst::<BURST>::new();
         let (mut idle, mut full) = (0_u32, 0);
+        let mut held = Held::new(clock);
         let mut last = clock.now();
         while !self.stop.is_set() && (self.left > 0 || !burst.is_empty()) {
-            if burst.is_empty() {
-                last = self.fill(&mut burst, pace).unwrap_or(last);
+            let now = held.round();
+            if burst.is_empty() && self.fill(&mut burst, pace, now) {
+                last = now;
             }
             if burst.is_empty() {
                 idle += 1;
@@ -106,14 +118,18 @@ impl Sender {
         }
         let unsent = burst.len() as u64;
         self.cache.free_burst(&mut burst);
-        Work { unsent, full, last }
+        Work {
+            unsent,
+            full,
+            held,
+            last,
+        }
     }
 
-    /// Makes the frames that are due, as far as there are buffers for them; when, if there were
+    /// Makes the frames that are due now, as far as there are buffers for them; whether there were
     /// any.
     #[inline]
-    fn fill(&mut self, burst: &mut Burst<BURST>, pace: &mut Pace) -> Option<Tsc> {
-        let now = self.clock.now();
+    fn fill(&mut self, burst: &mut Burst<BURST>, pace: &mut Pace, now: Tsc) -> bool {
         pace.catch_up(now);
         let most = self.left.min(self.together.unwrap_or(BURST) as u64) as usize;
         let header = |flow, sequence| Header {
@@ -136,7 +152,7 @@ impl Sender {
             pace.spend(size);
             self.left -= 1;
         }
-        (!burst.is_empty()).then_some(now)
+        !burst.is_empty()
     }
 }
 

@@ -11,6 +11,7 @@ use pollux_pmd::{
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use crate::held::Held;
 use crate::payload::{Content, HEADER, Header};
 use crate::ticker::Ticker;
 
@@ -63,6 +64,8 @@ pub(crate) struct Checked {
     pub(crate) queues: Vec<RxQueue>,
     pub(crate) tally: Tally,
     pub(crate) counts: Counts,
+    /// Seconds that the machine took from the loop.
+    pub(crate) taken_s: f64,
     /// The sum over all flows, and how many there were.
     pub(crate) sequence: SequenceCounts,
     pub(crate) flows: usize,
@@ -112,23 +115,26 @@ impl Checker {
     /// Polls until it is to stop, the end has come, or all queues have come to theirs.
     pub(crate) fn run(mut self) -> Checked {
         let mut queues = std::mem::take(&mut self.queues);
-        self.work(&mut queues);
+        let held = self.work(&mut queues);
         let (sequence, flows) = self.sequence();
         Checked {
             queues,
             tally: self.tally,
             counts: self.counts,
+            taken_s: held.seconds(),
             sequence,
             flows,
         }
     }
 
-    fn work(&mut self, queues: &mut [RxQueue]) {
+    fn work(&mut self, queues: &mut [RxQueue]) -> Held {
         let mut burst = Burst::<BURST>::new();
         let mut ticker = Ticker::for_counters(self.clock);
         let idle = self.until.idle.map(|idle| self.clock.to_cycles(idle));
+        let mut held = Held::new(self.clock);
         let mut live = true;
         while live && !self.stop.is_set() && !self.has_all() {
+            held.round();
             live = false;
             let mut received = 0;
             for queue in &mut *queues {
@@ -155,6 +161,7 @@ impl Checker {
             }
         }
         queues.iter_mut().for_each(RxQueue::sync_counters);
+        held
     }
 
     /// Whether all frames have come that are waited for. A corrupt one will not come again.

@@ -39,7 +39,8 @@ fn assert_plausible(report: &Value, sizes: &[u64]) {
             .collect();
         assert!(pps.is_sorted(), "{pps:?}");
         for rate in rates {
-            let outcomes = ["loss_free", "lossy", "not_reached"].map(|name| of(&rate[name]));
+            let outcomes =
+                ["loss_free", "lossy", "not_reached", "disturbed"].map(|name| of(&rate[name]));
             assert_eq!(of(&rate["trials"]), outcomes.iter().sum::<u64>());
             assert_eq!(of(&rate["sent"]) - of(&rate["received"]), of(&rate["lost"]));
             assert!(of(&rate["latency_ns"]["count"]) >= of(&rate["received"]));
