@@ -46,6 +46,8 @@ pub mod port;
 pub mod registry;
 pub mod spec;
 pub mod stream;
+#[cfg(test)]
+mod testing;
 
 pub use clock::{Clock, ManualClock, TscClock};
 pub use count::Count;

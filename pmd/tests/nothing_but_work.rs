@@ -5,11 +5,13 @@
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod common;
+
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Instant;
 
 use pollux_mempool::time::Ns;
-use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache, PoolConfig};
+use pollux_mempool::{Burst, Mbuf, PoolCache};
 use pollux_pmd::driver::{Description, Feature, Support};
 use pollux_pmd::event::{
     Clop, ClopConfig, ClopReader, ClopWriter, EventConsumer, EventKind, EventProducer, EventQueue,
@@ -26,6 +28,8 @@ use pollux_pmd::{
 };
 use pollux_quiet::listen;
 
+use self::common::pool;
+
 const STREAMS: u16 = 4;
 
 /// Frames in a ring of the port; fewer than the pool has buffers, so that a ring can be full.
@@ -38,14 +42,6 @@ fn own(last: u8, port: u16) -> UdpEndpoint {
         mac: MacAddr([2, 0, 0, 0, 0, last]),
         socket: SocketAddrV4::new([10, 0, 0, last].into(), port),
     }
-}
-
-fn pool() -> Mempool {
-    Mempool::new(PoolConfig {
-        buffers: BUFFERS,
-        ..PoolConfig::default()
-    })
-    .unwrap()
 }
 
 /// The sender: datagrams of all streams, and all that else comes by a wire.
@@ -250,7 +246,7 @@ fn receiver(rx: RxQueue) -> (Receiver, Consumer) {
 #[test]
 fn a_loop_over_a_loopback_port() {
     let (ledger, noise) = listen(|ear| {
-        let pool = pool();
+        let pool = pool(BUFFERS);
         let config = PortConfig {
             ring: RING,
             rx_queues: 2,
@@ -330,7 +326,7 @@ fn a_loop_over_a_loopback_port() {
 #[test]
 fn a_loop_over_null_ports() {
     let ((), noise) = listen(|ear| {
-        let pool = pool();
+        let pool = pool(BUFFERS);
         let start = |spec: &str| {
             let port = Registry::builtin().open(spec).unwrap();
             let port = port.configure(PortConfig::new(pool.clone())).unwrap();
@@ -372,7 +368,7 @@ fn a_loop_over_both_ends_of_a_vhost_user_socket() {
         let socket = directory.path().join("socket");
         let start = |options: &str| {
             let spec = format!("vhost-user:{},{options},{rings}", socket.display());
-            let pool = pool();
+            let pool = pool(BUFFERS);
             let port = Registry::builtin().open(&spec).unwrap();
             let config = PortConfig {
                 ring: RING,
@@ -419,7 +415,7 @@ fn a_loop_over_both_ends_of_a_vhost_user_socket() {
 fn an_event_queue_and_a_list_of_buffers() {
     let ((), noise) = listen(|ear| {
         let clock = TscClock::get();
-        let pool = pool();
+        let pool = pool(BUFFERS);
         let frame = pool.cache(32).unwrap().alloc_from(&[7; 5000]).unwrap();
         let config = ClopConfig {
             buffers: 4,

@@ -2,29 +2,17 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod common;
+
 use std::fs;
 
-use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache, PoolConfig};
+use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache};
 use pollux_pmd::driver::{Description, Feature, Link, SpecOption, Support};
 use pollux_pmd::{
     Cause, Clock, Ledger, PortConfig, PortError, Registry, RxState, StartedPort, TscClock,
 };
 
-fn pool(buffers: usize) -> Mempool {
-    Mempool::new(PoolConfig {
-        buffers,
-        ..PoolConfig::default()
-    })
-    .unwrap()
-}
-
-fn config(pool: &Mempool, rx_queues: u16, tx_queues: u16) -> PortConfig {
-    PortConfig {
-        rx_queues,
-        tx_queues,
-        ..PortConfig::new(pool.clone())
-    }
-}
+use self::common::{config, pool};
 
 fn start(spec: &str, config: PortConfig) -> StartedPort {
     let port = Registry::builtin().open(spec).unwrap();

@@ -36,6 +36,9 @@ pub const IP_A: [u8; 4] = [10, 77, 0, 2];
 /// Address of the kernel's end.
 pub const IP_B: [u8; 4] = [10, 77, 0, 1];
 
+/// How long a test waits for what must come: a machine may have other work.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
 /// Runs a command to its end.
 #[must_use]
 pub fn run(line: &str) -> Output {
@@ -130,9 +133,7 @@ impl Namespace {
             }
             let socket = socket.unwrap();
             socket.connect((Ipv4Addr::from(IP_A), 9000)).unwrap();
-            socket
-                .set_read_timeout(Some(Duration::from_secs(5)))
-                .unwrap();
+            socket.set_read_timeout(Some(PATIENCE)).unwrap();
             socket
         })
     }

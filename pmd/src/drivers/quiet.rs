@@ -3,8 +3,7 @@
 //! heard.
 #![allow(clippy::unwrap_used)]
 
-use pollux_mempool::region::PageSize;
-use pollux_mempool::{Burst, Mbuf, Mempool, PoolConfig};
+use pollux_mempool::{Burst, Mbuf};
 use pollux_quiet::listen;
 
 use crate::bus::fake::{FakeDevice, Model};
@@ -12,18 +11,10 @@ use crate::driver::Driver;
 use crate::ledger::{Ledger, Tally};
 use crate::net::MacAddr;
 use crate::port::{Port, PortConfig, RxState, StartedPort};
+use crate::testing::pool;
 
 /// Longest frame, in several buffers.
 const LONGEST: usize = 9000;
-
-fn pool() -> Mempool {
-    Mempool::new(PoolConfig {
-        buffers: 512,
-        pages: PageSize::Kib4,
-        ..PoolConfig::default()
-    })
-    .unwrap()
-}
 
 /// Runs a port in a loop that receives and sends: frames of all lengths, in one buffer and in
 /// several, of its pool and of another; bursts that are empty, rings that are full, a pool that is
@@ -33,7 +24,7 @@ pub(crate) fn assert_only_work<M: Model>(
     open: impl FnOnce() -> Box<dyn Driver>,
     arrive: impl Fn(&FakeDevice<M>, &[u8]) + Sync,
 ) {
-    let (pool, other) = (pool(), pool());
+    let (pool, other) = (pool(512, 2048), pool(512, 2048));
     let config = PortConfig {
         ring: 64,
         ..PortConfig::new(pool.clone())

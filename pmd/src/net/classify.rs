@@ -36,19 +36,10 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
     use crate::net::testing::Frame;
-    use pollux_mempool::{Mempool, PoolConfig};
-
-    fn pool(data_room: usize) -> Mempool {
-        let config = PoolConfig {
-            buffers: 64,
-            data_room,
-            ..PoolConfig::default()
-        };
-        Mempool::new(config).unwrap()
-    }
+    use crate::testing::pool;
 
     fn classified(data_room: usize, frame: &[u8], flags: MbufFlags) -> Result<Parsed, Cause> {
-        let pool = pool(data_room);
+        let pool = pool(64, data_room);
         let mut mbuf = pool.cache(32).unwrap().alloc_from(frame).unwrap();
         mbuf.add_flags(flags);
         classify(&mbuf, &ParseOptions::default())

@@ -1,9 +1,9 @@
-//! Ports in a namespace, polled by hand.
+//! Pools, configurations, and ports in a namespace, polled by hand.
 #![allow(dead_code)] // each test binary uses its part
 
 pub(crate) mod interface;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache, PoolConfig};
 use pollux_pmd::{
@@ -12,8 +12,23 @@ use pollux_pmd::{
 
 use pollux_netns::{Cable, Namespace};
 
-/// No wait in these tests is longer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) use pollux_netns::PATIENCE;
+
+pub(crate) fn pool(buffers: usize) -> Mempool {
+    Mempool::new(PoolConfig {
+        buffers,
+        ..PoolConfig::default()
+    })
+    .unwrap()
+}
+
+pub(crate) fn config(pool: &Mempool, rx_queues: u16, tx_queues: u16) -> PortConfig {
+    PortConfig {
+        rx_queues,
+        tx_queues,
+        ..PortConfig::new(pool.clone())
+    }
+}
 
 pub(crate) struct Port {
     pub(crate) started: StartedPort,
@@ -38,11 +53,7 @@ impl Port {
         rx_queues: u16,
         buffers: usize,
     ) -> Result<Self, PortError> {
-        let config = PoolConfig {
-            buffers,
-            ..PoolConfig::default()
-        };
-        Self::with_pool(namespace, spec, rx_queues, Mempool::new(config).unwrap())
+        Self::with_pool(namespace, spec, rx_queues, pool(buffers))
     }
 
     pub(crate) fn with_pool(

@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use pollux_mempool::time::WireTime;
-use pollux_mempool::{Burst, Mbuf, MbufFlags, Mempool, PoolConfig};
-use pollux_pmd::{Balance, Ledger, PortConfig, PortError, Registry, RxState, StartedPort, Tally};
+use pollux_mempool::{Burst, Mbuf, MbufFlags, Mempool};
+use pollux_pmd::{Balance, Ledger, PortError, Registry, RxState, StartedPort, Tally};
+
+pub(crate) use crate::common::{config, pool};
 
 /// What was received of one frame.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,14 +29,6 @@ impl Frame {
     }
 }
 
-pub(crate) fn pool(buffers: usize) -> Mempool {
-    Mempool::new(PoolConfig {
-        buffers,
-        ..PoolConfig::default()
-    })
-    .unwrap()
-}
-
 pub(crate) struct Replay {
     /// Frames of each queue, in order.
     pub(crate) queues: Vec<Vec<Frame>>,
@@ -47,14 +41,6 @@ impl Replay {
         let mut all = self.queues.concat();
         all.sort_by_key(|frame| frame.ordinal);
         all
-    }
-}
-
-pub(crate) fn config(pool: &Mempool, rx_queues: u16, tx_queues: u16) -> PortConfig {
-    PortConfig {
-        rx_queues,
-        tx_queues,
-        ..PortConfig::new(pool.clone())
     }
 }
 

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg(target_os = "linux")]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod dpdk;
 mod nonsense;
 mod peer;

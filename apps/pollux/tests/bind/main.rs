@@ -2,10 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod kernel;
 
 use std::process::{Command, Output};
 
+use self::common::text;
 use self::kernel::Kernel;
 
 const A: &str = "0000:03:00.0";
@@ -14,10 +17,6 @@ const B: &str = "0000:03:00.1";
 fn pollux(args: &[&str]) -> Output {
     let program = env!("CARGO_BIN_EXE_pollux");
     Command::new(program).args(args).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 fn run(kernel: &Kernel, args: &[&str]) -> Output {

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "../common/mod.rs"]
+mod common;
+
 use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -9,14 +12,12 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+use self::common::text;
+
 fn pollux(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pollux"));
     command.arg("doctor").args(args).env_remove("RUST_LOG");
     command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 /// The findings, which are complete whatever they are.

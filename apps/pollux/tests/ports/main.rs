@@ -2,19 +2,20 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "../common/mod.rs"]
+mod common;
+
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use serde_json::Value;
 
+use self::common::text;
+
 fn pollux(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pollux"));
     command.arg("ports").args(args);
     command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 fn json(mut command: Command) -> Value {

@@ -4,6 +4,8 @@
 
 mod bench;
 mod capture;
+#[path = "../common/mod.rs"]
+mod common;
 mod forward;
 mod generate;
 mod metrics;

@@ -12,6 +12,8 @@ use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpEndpoint, UdpTemplate};
 use serde_json::Value;
 use tempfile::TempDir;
 
+pub(crate) use crate::common::text;
+
 pub(crate) fn pollux(command: &str) -> Command {
     let mut pollux = Command::new(env!("CARGO_BIN_EXE_pollux"));
     pollux.arg(command).env_remove("RUST_LOG");
@@ -57,10 +59,6 @@ pub(crate) fn refused(command: &str, args: &[&str], status: i32) -> String {
     let message = text(&output.stderr);
     assert_eq!(output.status.code(), Some(status), "{args:?}: {message}");
     message
-}
-
-pub(crate) fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 pub(crate) fn datagram(src: u32, dst_port: u16, payload: &[u8]) -> Vec<u8> {

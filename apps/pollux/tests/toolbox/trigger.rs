@@ -18,8 +18,10 @@ fn program(name: &str) -> PathBuf {
     let program = folder.join(name);
     let built = fs::metadata(&program).and_then(|file| file.modified());
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let sources =
-        ["apps", "pipelines", "pmd", "mempool"].map(|part| newest_source(&root.join(part)));
+    let folders = ["apps", "pipelines", "pmd", "mempool"];
+    let mut sources = folders.map(|part| newest_source(&root.join(part))).to_vec();
+    // What is built of others, and how.
+    sources.extend(["Cargo.lock", "Cargo.toml"].map(|file| written(&root.join(file))));
     if built.is_ok_and(|built| sources.iter().all(|&source| source <= built)) {
         return program;
     }
@@ -48,9 +50,13 @@ fn newest_source(folder: &Path) -> SystemTime {
                 newest_source(&entry.path())
             };
         }
-        entry.metadata().unwrap().modified().unwrap()
+        written(&entry.path())
     });
     times.max().unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+fn written(file: &Path) -> SystemTime {
+    fs::metadata(file).unwrap().modified().unwrap()
 }
 
 #[track_caller]

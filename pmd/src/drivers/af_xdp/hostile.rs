@@ -210,24 +210,17 @@ impl HostileTxRing {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use pollux_mempool::{Burst, PoolConfig};
+    use pollux_mempool::Burst;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::testing::pool;
 
     const BUFFERS: usize = 64;
 
-    fn pool() -> Mempool {
-        let config = PoolConfig {
-            buffers: BUFFERS,
-            ..PoolConfig::default()
-        };
-        Mempool::new(config).unwrap()
-    }
-
     #[test]
     fn an_honest_kernel_is_believed() {
-        let pool = pool();
+        let pool = pool(BUFFERS, 2048);
         let mut cache = pool.cache(16).unwrap();
         let mut queue = HostileRing::new(&pool).unwrap();
         let (mut origin, mut tally) = (Origin::new(0, 0), Tally::new());
@@ -288,7 +281,7 @@ mod tests {
         /// buffers are back at the end.
         #[test]
         fn lying_rings_are_survived(steps in prop::collection::vec(step(), 1..120)) {
-            let pool = pool();
+            let pool = pool(BUFFERS, 2048);
             let mut cache = pool.cache(8).unwrap();
             let mut queue = HostileRing::new(&pool).unwrap();
             let (mut origin, mut tally) = (Origin::new(0, 0), Tally::new());
@@ -334,7 +327,7 @@ mod tests {
         fn lying_completions_are_survived(
             steps in prop::collection::vec((0..5_u8, any::<u32>(), any::<u64>()), 1..120),
         ) {
-            let pool = pool();
+            let pool = pool(BUFFERS, 2048);
             let mut cache = pool.cache(8).unwrap();
             let mut queue = HostileTxRing::new(&pool).unwrap();
             let mut sent = Sent::new();

@@ -26,12 +26,7 @@ use crate::spec::PortSpec;
 const PEER: MacAddr = MacAddr([2, 0, 0, 0, 0, 0x99]);
 
 fn pool() -> Mempool {
-    let config = PoolConfig {
-        buffers: 1024,
-        pages: PageSize::Kib4,
-        ..PoolConfig::default()
-    };
-    Mempool::new(config).unwrap()
+    crate::testing::pool(1024, 2048)
 }
 
 fn spec(options: &str) -> PortSpec {

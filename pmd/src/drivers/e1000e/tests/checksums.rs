@@ -2,7 +2,8 @@
 
 use pollux_mempool::{Burst, ChecksumRequest};
 
-use super::{Bench, MAC, checksum, frame_to, ipv4, pool};
+use super::{Bench, MAC, checksum, frame_to, ipv4};
+use crate::testing::pool;
 
 /// Where the sum of a segment behind an IPv4 header begins, and where that of UDP belongs.
 const L4: usize = 34;

@@ -2,8 +2,9 @@
 
 use super::super::model::toeplitz;
 use super::super::registers::RSSRK;
-use super::{Bench, MAC, frame_to, ipv4, pool};
+use super::{Bench, MAC, frame_to, ipv4};
 use crate::ledger::Cause;
+use crate::testing::pool;
 
 #[test]
 fn frames_of_all_lengths_come_back_as_they_were() {

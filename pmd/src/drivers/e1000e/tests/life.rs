@@ -5,11 +5,12 @@ use std::sync::Arc;
 use pollux_mempool::Burst;
 
 use super::super::model::Card;
-use super::{Bench, MAC, frame_to, pool, probe};
+use super::{Bench, MAC, frame_to, probe};
 use crate::bus::fake::FakeDevice;
 use crate::drivers::quiet;
 use crate::ledger::Cause;
 use crate::port::{PortConfig, RxState, StartedPort};
+use crate::testing::pool;
 
 #[test]
 fn the_link_is_followed() {

@@ -10,8 +10,7 @@ mod violations;
 
 use std::sync::Arc;
 
-use pollux_mempool::region::PageSize;
-use pollux_mempool::{Burst, Mbuf, MbufFlags, Mempool, PoolCache, PoolConfig};
+use pollux_mempool::{Burst, Mbuf, MbufFlags, Mempool, PoolCache};
 
 use super::model::Card;
 use super::open;
@@ -20,16 +19,6 @@ use crate::ledger::{Balance, SentView};
 use crate::port::{Port, PortConfig, PortError, Probed, RxQueue, StartedPort, TxQueue};
 
 const MAC: [u8; 6] = [0x52, 0x54, 0, 0x12, 0x34, 0x56];
-
-fn pool(buffers: usize, data_room: usize) -> Mempool {
-    Mempool::new(PoolConfig {
-        buffers,
-        data_room,
-        pages: PageSize::Kib4,
-        ..PoolConfig::default()
-    })
-    .unwrap()
-}
 
 fn probe(device: &FakeDevice<Card>, options: &str) -> Result<Port<Probed>, PortError> {
     let spec = format!("pci:0000:03:00.0,{options}");

@@ -2,9 +2,10 @@
 
 use pollux_mempool::Burst;
 
-use super::{Bench, MAC, frame_to, pool};
+use super::{Bench, MAC, frame_to};
 use crate::ledger::{Cause, SentView};
 use crate::port::TxQueue;
+use crate::testing::pool;
 
 #[test]
 fn rings_wrap_many_times() {

@@ -2,9 +2,10 @@
 
 use super::super::hostile;
 use super::super::registers::{RDBAH, RDBAL};
-use super::{Bench, pool};
+use super::Bench;
 use crate::bus::adversary::Choices;
 use crate::ledger::Cause;
+use crate::testing::pool;
 
 /// Writes the receive descriptor that the driver looks at next.
 fn give(bench: &Bench, number: usize, status: u32, len: u16) {

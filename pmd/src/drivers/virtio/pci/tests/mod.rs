@@ -10,8 +10,7 @@ mod traffic;
 
 use std::sync::Arc;
 
-use pollux_mempool::region::PageSize;
-use pollux_mempool::{Burst, ChecksumRequest, Mbuf, MbufFlags, Mempool, PoolCache, PoolConfig};
+use pollux_mempool::{Burst, ChecksumRequest, Mbuf, MbufFlags, Mempool, PoolCache};
 
 use super::model::{ALL, VirtioNet, bit};
 use crate::bus::Device;
@@ -34,13 +33,7 @@ fn probe(device: &Fake, options: &str) -> Result<Port<Probed>, PortError> {
 }
 
 fn pool(data_room: usize) -> Mempool {
-    Mempool::new(PoolConfig {
-        buffers: 2048,
-        data_room,
-        pages: PageSize::Kib4,
-        ..PoolConfig::default()
-    })
-    .unwrap()
+    crate::testing::pool(2048, data_room)
 }
 
 fn config(pairs: u16, pool: Mempool) -> PortConfig {
