@@ -86,7 +86,7 @@ def emit_model(blocks):
     lines = [MODEL_HEADER, "registers! {"]
     for block in blocks:
         lines.append(
-            f"    {block.name} {block.kind} {block.at:#x} [{block.count}; {block.step:#x}] {block.size:#x} {{"
+            f"    {block.name} {block.kind} {block.at:#_x} [{block.count}; {block.step:#x}] {block.size:#x} {{"
         )
         for reg in block.all_regs():
             lines.append(model_register(reg, reg.name, reg.at, 0))
@@ -106,5 +106,5 @@ def model_register(reg, name, at, base):
         known |= 0 if field.kind in ("status", "row") else mask
         writable |= mask if field.writable and field.kind in ("config", "store", "row") else 0
         clears |= mask if field.kind == "flag" else 0
-    masks = " ".join(f"{word:#x}" for word in (reset & known, known, writable, clears))
+    masks = " ".join(f"{word:#_x}" for word in (reset & known, known, writable, clears))
     return f"        {name} {at:#06x} [{reg.count}; {reg.step:#x}] [{masks}]"

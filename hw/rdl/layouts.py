@@ -164,6 +164,21 @@ def event_rust(memory):
     return "\n".join(lines)
 
 
+def model_rust(memory):
+    """Where all fields are, for the card in software; in events from the record's first byte."""
+    lines = [RUST_HEADER, "//! Offsets in what the card reads and writes in memory. `hw/docs/layouts.md` has them as tables.", ""]
+    lines += ['#![allow(missing_docs, reason = "its words are in hw/docs/layouts.md")]', ""]
+    for layout in memory:
+        name = layout.constant
+        lines.append(f"pub const {name}_SIZE: usize = {layout.size};")
+        if layout.kind:
+            lines.append(f"pub const {name}_KIND: u8 = {layout.kind};")
+        lines += [f"pub const {name}_{field.name.upper()}: usize = {field.at};" for field in layout.fields]
+        lines += [f"pub const {name}_{constant}: u16 = {value:#x};" for constant, value, _ in layout.constants]
+        lines.append("")
+    return "\n".join(lines)
+
+
 ENDIAN = {"u8": "u8", "u16": "U16", "u32": "U32", "u64": "U64"}
 
 

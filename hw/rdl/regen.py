@@ -25,6 +25,7 @@ def outputs():
         "hw/docs/layouts.md": layouts.markdown(memory, signals),
         "pmd/src/drivers/card/registers.rs": emit_rust.emit(blocks),
         "hw/model/src/registers.rs": emit_rust.emit_model(blocks),
+        "hw/model/src/layouts.rs": layouts.model_rust(memory),
         "pmd/src/drivers/card/layouts.rs": layouts.card_rust(memory),
         "pmd/src/event/layouts.rs": layouts.event_rust(memory),
     }

@@ -4,9 +4,12 @@
 //! whose memory it reaches. Whoever drives one cannot tell which it is. This crate knows nothing of
 //! the driver, so that the driver's own tests can be built with it.
 
+pub mod layouts;
 mod map;
 pub mod registers;
 mod simulated;
+mod soft;
 
 pub use map::{Block, Register};
 pub use simulated::{FrameEnd, Host, LinkSignal, ReadError, SimulatedCard, TimingInput, WireFrame};
+pub use soft::SoftCard;

@@ -1,0 +1,129 @@
+//! Event queues and interrupts (hw/docs/interfaces.md, Events).
+
+use super::SoftCard;
+use crate::layouts::{EVENT_RECORD_FLAGS, EVENT_RECORD_SIZE};
+use crate::registers::event;
+use crate::simulated::Host;
+
+/// A record on its way to a queue.
+pub(super) type Record = [u8; EVENT_RECORD_SIZE];
+
+/// Records that stay free, so that each source finds room.
+const SPARE: u32 = 4;
+
+/// A queue, beside its registers.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Queue {
+    /// Events since the last interrupt, and when the first of them was written.
+    waiting: u32,
+    since: u64,
+    /// The interrupt is armed.
+    armed: bool,
+}
+
+/// Puts bytes into a record.
+pub(super) fn put(record: &mut Record, at: usize, bytes: &[u8]) {
+    for (place, &byte) in record.iter_mut().skip(at).zip(bytes) {
+        *place = byte;
+    }
+}
+
+impl SoftCard {
+    fn queue_at(queue: usize) -> usize {
+        event::THIS.at + queue * event::QUEUE_BASE.step
+    }
+
+    fn queue_register(&self, queue: usize, register: crate::Register) -> u32 {
+        self.store.get(Self::queue_at(queue) + register.at)
+    }
+
+    /// Records that are free; none of a queue that is off, or whose consumer says what cannot be.
+    fn free(&self, queue: usize) -> u32 {
+        let control = self.queue_register(queue, event::QUEUE_CTRL);
+        if control & 1 == 0 {
+            return 0;
+        }
+        let size = 1_u32 << (control >> 8 & 31).clamp(3, 20);
+        let produced = self.queue_register(queue, event::QUEUE_PRODUCED);
+        let released = self.queue_register(queue, event::QUEUE_RELEASED);
+        size.saturating_sub(produced.wrapping_sub(released))
+    }
+
+    /// Whether a source may send an event.
+    pub(super) fn has_room(&self, queue: usize) -> bool {
+        self.free(queue) >= SPARE
+    }
+
+    /// Writes an event with its phase bit and its last stamp; false if it is thrown away.
+    pub(super) fn tell(&mut self, host: &mut dyn Host, queue: usize, mut record: Record) -> bool {
+        if self.free(queue) == 0 {
+            return false;
+        }
+        let at = Self::queue_at(queue);
+        let log2 = (self.store.get(at + event::QUEUE_CTRL.at) >> 8 & 31).clamp(3, 20);
+        let produced = self.store.get(at + event::QUEUE_PRODUCED.at);
+        let slot = produced & ((1 << log2) - 1);
+        let phase = u8::from(produced >> log2 & 1 == 0) << 7;
+        if let Some(flags) = record.get_mut(EVENT_RECORD_FLAGS) {
+            *flags = *flags & 0x7f | phase;
+        }
+        put(&mut record, 52, &(self.stamp() as u32).to_le_bytes());
+        let base = self.store.get64(at + event::QUEUE_BASE.at);
+        let place = base.wrapping_add(u64::from(slot) * EVENT_RECORD_SIZE as u64);
+        self.dma_write(host, place, &record);
+        self.store
+            .set(at + event::QUEUE_PRODUCED.at, produced.wrapping_add(1));
+        let now = self.now;
+        if let Some(queue) = self.queues.get_mut(queue) {
+            if queue.waiting == 0 {
+                queue.since = now;
+            }
+            queue.waiting = queue.waiting.saturating_add(1);
+        }
+        true
+    }
+
+    /// A register of a queue was written.
+    pub(super) fn queue_written(&mut self, queue: usize, register: usize, before: u32, now: u32) {
+        if register == event::QUEUE_CTRL.at && before & 1 == 0 && now & 1 == 1 {
+            let at = Self::queue_at(queue);
+            self.store.set(at + event::QUEUE_PRODUCED.at, 0);
+            self.store.set(at + event::QUEUE_RELEASED.at, 0);
+            if let Some(queue) = self.queues.get_mut(queue) {
+                *queue = Queue::default();
+            }
+        }
+        if register == event::QUEUE_ARM.at {
+            let produced = self.queue_register(queue, event::QUEUE_PRODUCED);
+            let missed = produced.wrapping_sub(now);
+            if let Some(queue) = self.queues.get_mut(queue) {
+                queue.armed = true;
+                queue.waiting = queue.waiting.min(missed);
+                if missed > 0 {
+                    // What was not seen interrupts at once.
+                    queue.waiting = u32::MAX;
+                }
+            }
+        }
+    }
+
+    /// Interrupts whose consumers wait for them.
+    pub(super) fn interrupt(&mut self, host: &mut dyn Host) {
+        for n in 0..self.queues.len() {
+            let count = self.queue_register(n, event::QUEUE_COUNT);
+            let hold = self.queue_register(n, event::QUEUE_HOLD);
+            let (now, is_on) = (self.now, self.msix && self.bus_master);
+            let Some(queue) = self.queues.get_mut(n) else {
+                continue;
+            };
+            let held = now.saturating_sub(queue.since) / super::CORE_PS >= u64::from(hold);
+            let due = queue.waiting >= count.max(1) || queue.waiting > 0 && held;
+            if queue.armed && due && is_on {
+                queue.armed = false;
+                queue.waiting = 0;
+                self.host_count(crate::registers::host::INTERRUPTS);
+                host.interrupt(n as u16);
+            }
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! Lists of buffers (docs/formats/clop.md) and the TLB.
+
+use super::SoftCard;
+use super::events::put;
+use crate::layouts::{
+    CLOP_BUFFER_FIRST, CLOP_BUFFER_KIND, CLOP_BUFFER_LAST, CLOP_BUFFER_OLDEST,
+    CLOP_BUFFER_PAYLOADS, CLOP_BUFFER_REASON, CLOP_BUFFER_STAGES, EVENT_RECORD_FLAGS,
+    EVENT_RECORD_INDEX, EVENT_RECORD_KIND, EVENT_RECORD_LENGTH, EVENT_RECORD_SEQUENCE,
+    EVENT_RECORD_STREAM, EVENT_RECORD_WIRE, TLB_FAULT_ADDRESS, TLB_FAULT_FUNCTION, TLB_FAULT_KIND,
+    TLB_FAULT_REASON, TLB_FAULT_STAGES,
+};
+use crate::registers::{clop, tlb};
+use crate::simulated::Host;
+
+/// Why a buffer is announced.
+const FULL: u32 = 0;
+const TIMEOUT: u32 = 1;
+const FLUSH: u32 = 2;
+
+/// A payload on its way to a list.
+#[derive(Clone, Debug)]
+pub(super) struct Payload {
+    pub(super) list: usize,
+    pub(super) bytes: Vec<u8>,
+    /// The length that its place is chosen for.
+    pub(super) bound: usize,
+    pub(super) source_port: u16,
+    pub(super) wire: Option<u64>,
+    /// When its start was seen, and its first word passed on, in stamps.
+    pub(super) stamps: [u64; 2],
+}
+
+/// A list, beside its registers: the buffer in turn, and numbers.
+#[derive(Clone, Copy, Default)]
+pub(super) struct List {
+    index: u32,
+    serial: u32,
+    number: u32,
+    used: u32,
+    payloads: u32,
+    first: u32,
+    last: u32,
+    wire: Option<u64>,
+    oldest: u64,
+    stages: [u32; 3],
+}
+
+/// What a list is told.
+struct Settings {
+    base: u64,
+    size: u32,
+    count: u32,
+    bare: bool,
+    queue: usize,
+    func: u32,
+    stride: u32,
+    timeout: u32,
+    enable: bool,
+    released: u32,
+}
+
+impl SoftCard {
+    fn list_at(list: usize) -> usize {
+        clop::THIS.at + clop::LIST_BASE.of(list)
+    }
+
+    fn list_settings(&self, list: usize) -> Settings {
+        let register =
+            |register: crate::Register| self.store.get(clop::THIS.at + register.of(list));
+        let mode = register(clop::LIST_MODE);
+        Settings {
+            base: self.store.get64(Self::list_at(list)),
+            size: register(clop::LIST_SIZE),
+            count: register(clop::LIST_COUNT),
+            bare: mode & 1 == 1,
+            queue: (mode >> 4 & 7) as usize,
+            func: mode >> 8 & 0xff,
+            stride: (mode >> 16) * 16,
+            timeout: register(clop::LIST_TIMEOUT),
+            enable: register(clop::LIST_CTRL) & 1 == 1,
+            released: register(clop::LIST_RELEASED),
+        }
+    }
+
+    fn outcome(&mut self, list: usize, register: crate::Register) {
+        self.store.count(clop::THIS.at + register.of(list), 1);
+    }
+
+    /// A register of a list was written.
+    pub(super) fn list_written(&mut self, list: usize, register: usize, before: u32, now: u32) {
+        if register == clop::LIST_CTRL.at && before & 1 == 0 && now & 1 == 1 {
+            if let Some(list) = self.lists.get_mut(list) {
+                *list = List::default();
+            }
+            let at = clop::THIS.at + clop::LIST_RELEASED.of(list);
+            self.store.set(at, 0);
+        }
+        self.show_list(list);
+    }
+
+    /// What registers tell of a list.
+    fn show_list(&mut self, list: usize) {
+        let Some(state) = self.lists.get(list).copied() else {
+            return;
+        };
+        let at = clop::THIS.at;
+        self.store
+            .set(at + clop::LIST_SERIAL.of(list), state.serial);
+        self.store.set(at + clop::LIST_USED.of(list), state.used);
+        self.store
+            .set(at + clop::LIST_SEQUENCE.of(list), state.number);
+    }
+
+    /// Puts a payload into its list, or counts why not.
+    pub(super) fn place(&mut self, host: &mut dyn Host, payload: &Payload) {
+        let list = payload.list;
+        let settings = self.list_settings(list);
+        if !settings.enable {
+            return self.outcome(list, clop::OUTCOME_OFF);
+        }
+        let space_of = |len: usize| {
+            if settings.bare {
+                settings.stride
+            } else {
+                (len as u32 + 31) & !15
+            }
+        };
+        let refusal = self.refusal(host, list, &settings, payload, space_of(payload.bound));
+        let Some(mut state) = self.lists.get(list).copied() else {
+            return;
+        };
+        let number = state.number;
+        state.number = number.wrapping_add(1);
+        if let Some(register) = refusal {
+            self.lists[list] = state;
+            self.show_list(list);
+            return self.outcome(list, register);
+        }
+        let len = payload.bytes.len();
+        let space = space_of(len);
+        let start = settings
+            .base
+            .wrapping_add(u64::from(state.index) * u64::from(settings.size))
+            .wrapping_add(u64::from(state.used));
+        let Some(bus) = self.translate(host, start, space, settings.func, list) else {
+            self.lists[list] = state;
+            self.show_list(list);
+            return self.outcome(list, clop::OUTCOME_FAULT);
+        };
+        let mut bytes = Vec::new();
+        if !settings.bare {
+            bytes.extend((len as u32).to_le_bytes());
+            bytes.extend(payload.source_port.to_le_bytes());
+            bytes.extend(u16::from(payload.wire.is_some()).to_le_bytes());
+            bytes.extend(number.to_le_bytes());
+            bytes.extend((payload.wire.unwrap_or(0) as u32).to_le_bytes());
+        }
+        bytes.extend(&payload.bytes);
+        bytes.resize(space as usize, 0);
+        self.dma_write(host, bus, &bytes);
+        let placed = self.stamp();
+        if state.payloads == 0 {
+            state.first = number;
+            state.oldest = payload.stamps[0];
+            state.wire = None;
+        }
+        state.used += space;
+        state.payloads += 1;
+        state.last = number;
+        state.wire = state.wire.or(payload.wire);
+        state.stages = [payload.stamps[0], payload.stamps[1], placed].map(|stamp| stamp as u32);
+        self.lists[list] = state;
+        self.outcome(list, clop::OUTCOME_PLACED);
+        self.look(host, list);
+        self.show_list(list);
+    }
+
+    /// Why there is no place for a payload; buffers that are full are announced.
+    fn refusal(
+        &mut self,
+        host: &mut dyn Host,
+        list: usize,
+        settings: &Settings,
+        payload: &Payload,
+        space: u32,
+    ) -> Option<crate::Register> {
+        let too_long = settings.bare && payload.bound as u32 > settings.stride;
+        if space > settings.size || too_long || space == 0 {
+            return Some(clop::OUTCOME_OVERSIZE);
+        }
+        let state = self.lists.get(list).copied()?;
+        let told = match (payload.wire, state.wire) {
+            (Some(wire), Some(first)) => i32::try_from(wire.wrapping_sub(first) as i64).is_ok(),
+            _ => true,
+        };
+        let fits = state.used + space <= settings.size && told;
+        if state.payloads > 0 && !fits && !self.announce(host, list, FULL) {
+            return Some(clop::OUTCOME_NO_EVENT);
+        }
+        let state = self.lists.get(list).copied()?;
+        let with_reader = state.serial.wrapping_sub(settings.released);
+        (state.payloads == 0 && with_reader >= settings.count).then_some(clop::OUTCOME_NO_BUFFER)
+    }
+
+    /// Announces the buffer in turn, if there is a reason to.
+    pub(super) fn look(&mut self, host: &mut dyn Host, list: usize) {
+        let settings = self.list_settings(list);
+        let at = clop::THIS.at + clop::LIST_CTRL.of(list);
+        let flush = self.store.get(at) & 2 != 0;
+        let Some(state) = self.lists.get(list).copied() else {
+            return;
+        };
+        if !settings.enable {
+            self.store.set(at, self.store.get(at) & !2);
+            return;
+        }
+        let least = if settings.bare { settings.stride } else { 16 };
+        let waited = self.stamp().wrapping_sub(state.oldest);
+        let reason = if state.used + least > settings.size {
+            FULL
+        } else if waited >= u64::from(settings.timeout) {
+            TIMEOUT
+        } else {
+            FLUSH
+        };
+        let is_due = state.payloads > 0 && (reason != FLUSH || flush);
+        let done = !is_due || self.announce(host, list, reason);
+        if done && (is_due || state.payloads == 0) {
+            self.store.set(at, self.store.get(at) & !2);
+        }
+        self.show_list(list);
+    }
+
+    /// When a list's oldest payload has waited for long enough, in picoseconds.
+    pub(super) fn list_due(&self, list: usize) -> Option<u64> {
+        let state = self.lists.get(list).filter(|state| state.payloads > 0)?;
+        let settings = self.list_settings(list);
+        let room = settings.enable && self.has_room(settings.queue);
+        let due = state.oldest + u64::from(settings.timeout);
+        room.then_some(due * super::NET_PS)
+    }
+
+    /// Gives the buffer in turn to the reader; false if there is no room for the event.
+    fn announce(&mut self, host: &mut dyn Host, list: usize, reason: u32) -> bool {
+        let settings = self.list_settings(list);
+        let Some(state) = self.lists.get(list).copied() else {
+            return true;
+        };
+        if !self.has_room(settings.queue) {
+            return false;
+        }
+        let mut record = [0; 64];
+        put(
+            &mut record,
+            EVENT_RECORD_WIRE,
+            &state.wire.unwrap_or(0).to_le_bytes(),
+        );
+        put(&mut record, EVENT_RECORD_INDEX, &state.index.to_le_bytes());
+        put(&mut record, EVENT_RECORD_LENGTH, &state.used.to_le_bytes());
+        put(
+            &mut record,
+            CLOP_BUFFER_PAYLOADS,
+            &state.payloads.to_le_bytes(),
+        );
+        put(&mut record, CLOP_BUFFER_FIRST, &state.first.to_le_bytes());
+        put(&mut record, CLOP_BUFFER_LAST, &state.last.to_le_bytes());
+        put(&mut record, CLOP_BUFFER_REASON, &reason.to_le_bytes());
+        put(&mut record, CLOP_BUFFER_OLDEST, &state.oldest.to_le_bytes());
+        for (i, stage) in state.stages.iter().enumerate() {
+            put(
+                &mut record,
+                CLOP_BUFFER_STAGES + 4 * i,
+                &stage.to_le_bytes(),
+            );
+        }
+        put(
+            &mut record,
+            EVENT_RECORD_SEQUENCE,
+            &state.serial.to_le_bytes(),
+        );
+        put(
+            &mut record,
+            EVENT_RECORD_STREAM,
+            &(list as u16).to_le_bytes(),
+        );
+        put(&mut record, EVENT_RECORD_KIND, &[CLOP_BUFFER_KIND]);
+        put(
+            &mut record,
+            EVENT_RECORD_FLAGS,
+            &[u8::from(state.wire.is_some())],
+        );
+        self.tell(host, settings.queue, record);
+        self.lists[list] = List {
+            index: if state.index + 1 < settings.count {
+                state.index + 1
+            } else {
+                0
+            },
+            serial: state.serial.wrapping_add(1),
+            number: state.number,
+            ..List::default()
+        };
+        true
+    }
+
+    /// The bus address of a payload's place; a fault is counted, and told where that is asked for.
+    fn translate(
+        &mut self,
+        host: &mut dyn Host,
+        at: u64,
+        len: u32,
+        func: u32,
+        list: usize,
+    ) -> Option<u64> {
+        let mut reason = 0_u32;
+        for entry in 0..tlb::ENTRY_CTRL.count {
+            let register = |register: crate::Register| tlb::THIS.at + register.of(entry);
+            let control = self.store.get(register(tlb::ENTRY_CTRL));
+            let page = 1_u64 << (control >> 8 & 31).clamp(12, 30);
+            let start = self.store.get64(register(tlb::ENTRY_VIRTUAL)) & !(page - 1);
+            if control & 1 == 0 || at & !(page - 1) != start {
+                continue;
+            }
+            if control >> 16 & 0xff != func {
+                reason = 2;
+            } else if (at - start) + u64::from(len) > page {
+                reason = 1;
+            } else {
+                let bus = self.store.get64(register(tlb::ENTRY_BUS)) & !(page - 1);
+                return Some(bus + (at - start));
+            }
+        }
+        self.store.count(tlb::THIS.at + tlb::FAULTS.at, 1);
+        let control = self.store.get(tlb::THIS.at + tlb::CTRL.at);
+        if control & 1 == 1 {
+            let queue = (control >> 8 & 7) as usize;
+            let mut record = [0; 64];
+            put(
+                &mut record,
+                EVENT_RECORD_INDEX,
+                &(list as u32).to_le_bytes(),
+            );
+            put(&mut record, EVENT_RECORD_LENGTH, &len.to_le_bytes());
+            put(
+                &mut record,
+                EVENT_RECORD_SEQUENCE,
+                &self.faults.to_le_bytes(),
+            );
+            put(&mut record, EVENT_RECORD_KIND, &[TLB_FAULT_KIND]);
+            put(&mut record, TLB_FAULT_ADDRESS, &at.to_le_bytes());
+            put(&mut record, TLB_FAULT_FUNCTION, &func.to_le_bytes());
+            put(&mut record, TLB_FAULT_REASON, &reason.to_le_bytes());
+            put(
+                &mut record,
+                TLB_FAULT_STAGES + 8,
+                &(self.stamp() as u32).to_le_bytes(),
+            );
+            if self.has_room(queue) && self.tell(host, queue, record) {
+                self.faults = self.faults.wrapping_add(1);
+            } else {
+                self.store.count(tlb::THIS.at + tlb::EVENTS_LOST.at, 1);
+            }
+        }
+        None
+    }
+}
