@@ -5,10 +5,12 @@
 //! then until it is dropped, in any order; a stream that comes round to a buffer which is still
 //! with the reader refuses payloads until it is back. Nothing is allocated after the start.
 
+mod device;
 mod format;
 mod reader;
 mod writer;
 
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,6 +19,7 @@ use pollux_mempool::time::Ns;
 
 use super::RegionOptions;
 use crate::clock::Clock;
+pub(crate) use device::DeviceClop;
 pub use format::{
     ClopEvent, ClopPayload, ClopReason, ClopRecord, Framing, MalformedRecord, Payloads,
 };
@@ -92,6 +95,35 @@ impl Default for ClopConfig {
     }
 }
 
+impl ClopConfig {
+    /// Bytes of all buffers.
+    pub(crate) fn bytes(&self) -> usize {
+        self.buffers.saturating_mul(self.size)
+    }
+
+    /// Refuses what no list can have.
+    pub(crate) fn check(&self) -> Result<(), ClopError> {
+        let &Self {
+            buffers,
+            size,
+            framing,
+            ..
+        } = self;
+        if !(1..=MAX_BUFFERS).contains(&buffers) {
+            return Err(ClopError::Buffers(buffers));
+        }
+        if !(LINE..=MAX_SIZE).contains(&size) || size % LINE != 0 {
+            return Err(ClopError::Size(size));
+        }
+        if let Framing::Bare { stride } = framing
+            && !(1..=size).contains(&stride)
+        {
+            return Err(ClopError::Stride { stride, size });
+        }
+        Ok(())
+    }
+}
+
 /// A list of buffers, before its two sides part.
 pub struct Clop {
     shared: Arc<Shared>,
@@ -104,35 +136,11 @@ impl Clop {
     /// # Errors
     /// A size out of its limits, or memory that cannot be had; the message names the limit.
     pub fn new(config: &ClopConfig, clock: &impl Clock) -> Result<Self, ClopError> {
-        let &ClopConfig {
-            stream,
-            buffers,
-            size,
-            timeout,
-            framing,
-            memory,
-        } = config;
-        if !(1..=MAX_BUFFERS).contains(&buffers) {
-            return Err(ClopError::Buffers(buffers));
-        }
-        if !(LINE..=MAX_SIZE).contains(&size) || size % LINE != 0 {
-            return Err(ClopError::Size(size));
-        }
-        if let Framing::Bare { stride } = framing
-            && !(1..=size).contains(&stride)
-        {
-            return Err(ClopError::Stride { stride, size });
-        }
-        let shared = Shared {
-            region: memory.build(buffers * size)?,
-            turns: (0..buffers).map(|_| AtomicU64::new(0)).collect(),
-            size,
-            stream,
-            framing,
-        };
+        config.check()?;
+        let region = Arc::new(config.memory.build(config.bytes())?);
         Ok(Self {
-            shared: Arc::new(shared),
-            timeout: clock.to_cycles(timeout),
+            shared: Arc::new(Shared::new(config, region, 0)?),
+            timeout: clock.to_cycles(config.timeout),
         })
     }
 
@@ -146,7 +154,9 @@ impl Clop {
 
 /// The buffers, and whose each of them is.
 struct Shared {
-    region: MemoryRegion,
+    /// First byte of the first buffer, in the region.
+    start: NonNull<u8>,
+    _region: Arc<MemoryRegion>,
     /// For each buffer: 2 x lap while it is the writer's in that lap of the list, 2 x lap + 1 while
     /// it is the reader's. An event is plain data that anybody can make up; exclusive access rests
     /// on these words alone.
@@ -156,13 +166,35 @@ struct Shared {
     framing: Framing,
 }
 
+// SAFETY: the buffers belong to no thread, and are there as long as the region; who may touch which
+// of them, `turns` says.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
 impl Shared {
+    /// A list whose buffers, all the writer's, begin `offset` bytes into a region.
+    fn new(
+        config: &ClopConfig,
+        region: Arc<MemoryRegion>,
+        offset: usize,
+    ) -> Result<Self, RegionError> {
+        Ok(Self {
+            start: region.ptr_at(offset, config.bytes())?,
+            _region: region,
+            turns: (0..config.buffers).map(|_| AtomicU64::new(0)).collect(),
+            size: config.size,
+            stream: config.stream,
+            framing: config.framing,
+        })
+    }
+
     /// First byte of a buffer. `index` is below the number of buffers.
     #[inline]
     fn buffer(&self, index: usize) -> *mut u8 {
         debug_assert!(index < self.turns.len());
-        // SAFETY: the region has `turns.len() * size` bytes.
-        unsafe { self.region.as_ptr().as_ptr().add(index * self.size) }
+        // SAFETY: the region has `turns.len() * size` bytes from `start` on (checked in `new`).
+        unsafe { self.start.as_ptr().add(index * self.size) }
     }
 
     /// Whether the writer may use the buffer in this lap.
@@ -184,6 +216,15 @@ impl Shared {
     fn is_readers(&self, at: Place) -> bool {
         // Acquire pairs with the Release in `to_reader`: the payloads can be read.
         self.turns[at.index].load(Ordering::Acquire) == at.lap << 1 | 1
+    }
+
+    /// Whether the buffer has come back from the reader, who had it in this lap.
+    #[inline]
+    fn is_returned(&self, at: Place) -> bool {
+        self.is_writers(Place {
+            lap: at.lap + 1,
+            ..at
+        })
     }
 
     /// Gives the buffer back to the writer, for its next lap.

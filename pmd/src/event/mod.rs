@@ -42,11 +42,12 @@ mod words;
 
 use pollux_mempool::region::{Lock, MemoryRegion, PageSize, RegionError};
 
+pub(crate) use clop::DeviceClop;
 pub use clop::{
     BadEvent, Clop, ClopBuffer, ClopConfig, ClopError, ClopEvent, ClopPayload, ClopReader,
     ClopReason, ClopRecord, ClopWriter, Framing, MalformedRecord, PayloadInfo, Payloads, Refused,
 };
-pub use queue::{EventConsumer, EventError, EventProducer, EventQueue, Full};
+pub use queue::{EventConsumer, EventError, EventProducer, EventQueue, Full, Line, Released};
 pub use record::{EventFlags, EventKind, EventRecord};
 
 #[cfg(loom)]
@@ -65,7 +66,7 @@ pub struct RegionOptions {
 }
 
 impl RegionOptions {
-    fn build(&self, len: usize) -> Result<MemoryRegion, RegionError> {
+    pub(crate) fn build(&self, len: usize) -> Result<MemoryRegion, RegionError> {
         MemoryRegion::builder(len)
             .pages(self.pages)
             .numa_node(self.numa_node)

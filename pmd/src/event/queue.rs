@@ -8,6 +8,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+#[cfg(not(loom))]
+use pollux_mempool::region::MemoryRegion;
 use pollux_mempool::region::RegionError;
 
 use super::RegionOptions;
@@ -53,13 +55,7 @@ impl EventQueue {
     #[must_use]
     pub fn split(self) -> (EventProducer, EventConsumer) {
         let words = Arc::new(self.0);
-        let consumer = EventConsumer {
-            at: 0,
-            released: 0,
-            // Rare enough that the shared line rests, often enough that the producer sees room.
-            batch: (words.records() / 4).min(32) as u64,
-            words: Arc::clone(&words),
-        };
+        let consumer = EventConsumer::new(Arc::clone(&words), Line(Arc::clone(&words)));
         (
             EventProducer {
                 words,
@@ -68,6 +64,34 @@ impl EventQueue {
             },
             consumer,
         )
+    }
+
+    /// The memory, for a device that is the producer: it sees the records from the first byte on.
+    #[cfg(not(loom))]
+    pub(crate) fn region(&self) -> &Arc<MemoryRegion> {
+        self.0.region()
+    }
+
+    /// The consumer's end of a queue whose producer is a device, which is told by `told`.
+    #[cfg(not(loom))]
+    pub(crate) fn into_consumer<R: Released>(self, told: R) -> EventConsumer<R> {
+        EventConsumer::new(Arc::new(self.0), told)
+    }
+}
+
+/// How a consumer tells its producer how far it is.
+pub trait Released {
+    /// All records before number `at` are the producer's again.
+    fn released(&self, at: u64);
+}
+
+/// By the line behind the records.
+pub struct Line(Arc<Words>);
+
+impl Released for Line {
+    #[inline(always)]
+    fn released(&self, at: u64) {
+        self.0.release(at);
     }
 }
 
@@ -120,8 +144,9 @@ impl EventProducer {
 
 /// The end that takes events. What it returns is copied, and is whatever the producer wrote: a
 /// device's word, to be checked.
-pub struct EventConsumer {
+pub struct EventConsumer<R = Line> {
     words: Arc<Words>,
+    told: R,
     /// Records taken.
     at: u64,
     /// Records released, as last shared.
@@ -130,7 +155,24 @@ pub struct EventConsumer {
     batch: u64,
 }
 
-impl EventConsumer {
+impl<R: Released> EventConsumer<R> {
+    fn new(words: Arc<Words>, told: R) -> Self {
+        Self {
+            at: 0,
+            released: 0,
+            // Rare enough that the shared line rests, often enough that the producer sees room.
+            batch: (words.records() / 4).min(32) as u64,
+            words,
+            told,
+        }
+    }
+
+    /// Records taken since the start.
+    #[cfg(not(loom))]
+    pub(crate) fn taken(&self) -> u64 {
+        self.at
+    }
+
     /// Takes the next event, if there is one. Never waits. Records are released in batches, and
     /// whenever there is no event.
     #[inline]
@@ -168,7 +210,7 @@ impl EventConsumer {
     #[inline(always)]
     fn release(&mut self) {
         if self.released != self.at {
-            self.words.release(self.at);
+            self.told.released(self.at);
             self.released = self.at;
         }
     }
@@ -203,7 +245,7 @@ impl fmt::Debug for EventProducer {
     }
 }
 
-impl fmt::Debug for EventConsumer {
+impl<R> fmt::Debug for EventConsumer<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EventConsumer")
             .field("records", &self.words.records())

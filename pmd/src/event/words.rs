@@ -13,6 +13,8 @@ pub(super) use model::Words;
 
 #[cfg(not(loom))]
 mod real {
+    use std::ptr::NonNull;
+    use std::sync::Arc;
     use std::sync::atomic::AtomicU64;
     use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -23,18 +25,34 @@ mod real {
 
     /// The words in mapped memory: `records` records, then the consumer's line.
     pub(in super::super) struct Words {
-        region: MemoryRegion,
+        /// First word of the region, which is page aligned and zeroed.
+        start: NonNull<AtomicU64>,
         /// A power of two.
         records: usize,
+        region: Arc<MemoryRegion>,
     }
+
+    // SAFETY: the words belong to no thread, and are there as long as the region.
+    unsafe impl Send for Words {}
+    // SAFETY: the words are only accessed by atomics.
+    unsafe impl Sync for Words {}
 
     impl Words {
         pub(in super::super) fn new(
             records: usize,
             options: &RegionOptions,
         ) -> Result<Self, RegionError> {
-            let region = options.build((records + 1) * WORDS * size_of::<u64>())?;
-            Ok(Self { region, records })
+            let region = Arc::new(options.build((records + 1) * WORDS * size_of::<u64>())?);
+            Ok(Self {
+                start: region.as_ptr().cast(),
+                records,
+                region,
+            })
+        }
+
+        /// The memory, for a device that is to write the records.
+        pub(in super::super) fn region(&self) -> &Arc<MemoryRegion> {
+            &self.region
         }
 
         #[inline(always)]
@@ -46,10 +64,9 @@ mod real {
         #[inline(always)]
         fn word(&self, line: usize, word: usize) -> &AtomicU64 {
             debug_assert!(line <= self.records && word < WORDS);
-            let at = self.region.as_ptr().cast::<AtomicU64>();
             // SAFETY: the region has `records + 1` lines of `WORDS` words (made so in `new`), is
             // page aligned and zeroed, lives as long as `self`, and is accessed by atomics alone.
-            unsafe { at.add(line * WORDS + word).as_ref() }
+            unsafe { self.start.add(line * WORDS + word).as_ref() }
         }
 
         /// Writes a record, of which the last word is complete with its phase bit.

@@ -18,6 +18,20 @@ impl MacAddr {
     /// The unknown target of an ARP request (RFC 826).
     pub const ZERO: Self = Self([0; 6]);
 
+    /// A locally administered address that is made of a name, so that it is the same at each start,
+    /// and of a number, which tells apart who share the name.
+    #[must_use]
+    pub fn made_of(name: &[u8], number: u64) -> Self {
+        // FNV-1a
+        let seed = 0xcbf2_9ce4_8422_2325 ^ number;
+        let hash = name.iter().fold(seed, |hash, &byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        let [a, b, c, d, e, ..] = hash.to_be_bytes();
+        // Bit 1: locally administered.
+        Self([0x02, a, b, c, d, e])
+    }
+
     /// One station: the group bit is clear and the address is not zero. Only such an address
     /// can be the source of a frame, or be answered.
     #[must_use]

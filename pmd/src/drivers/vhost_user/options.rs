@@ -139,16 +139,8 @@ impl Options {
     /// The port's own address: what was asked for, or one that is made of the path and the role,
     /// so that it is the same at each start and another at the other end.
     pub(super) fn mac(&self) -> MacAddr {
-        self.mac.unwrap_or_else(|| {
-            // FNV-1a
-            let seed = 0xcbf2_9ce4_8422_2325 ^ self.role as u64;
-            let bytes = self.path.as_os_str().as_encoded_bytes();
-            let hash = bytes.iter().fold(seed, |hash, &byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-            });
-            let [a, b, c, d, e, ..] = hash.to_be_bytes();
-            // Bit 1: locally administered.
-            MacAddr([0x02, a, b, c, d, e])
-        })
+        let path = self.path.as_os_str().as_encoded_bytes();
+        self.mac
+            .unwrap_or_else(|| MacAddr::made_of(path, self.role as u64))
     }
 }

@@ -285,6 +285,19 @@ impl<'a> Payloads<'a> {
         }
     }
 
+    /// Where the next payload begins, in bytes from the start of the buffer.
+    #[must_use]
+    #[inline]
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The same payloads, from `offset` on.
+    #[inline]
+    pub(super) fn from(self, offset: usize) -> Self {
+        Self { offset, ..self }
+    }
+
     #[inline]
     fn parse(&self) -> Option<(ClopPayload<'a>, usize)> {
         let rest = self.bytes.get(self.offset..)?;

@@ -48,9 +48,9 @@ pub enum BadEvent {
 
 /// Gets the announced buffers of one stream, in one poll loop.
 pub struct ClopReader {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     /// The next buffer to be announced.
-    place: Place,
+    pub(super) place: Place,
 }
 
 impl ClopReader {
@@ -74,6 +74,17 @@ impl ClopReader {
     /// [`BadEvent`], whatever is in the record, unless it is the next announcement.
     #[inline]
     pub fn accept(&mut self, record: &EventRecord) -> Result<ClopBuffer, BadEvent> {
+        let is_ours = self.shared.is_readers(self.place);
+        self.take(record, is_ours)
+    }
+
+    /// Takes the next buffer, if the event announces it and it can be had.
+    #[inline]
+    pub(super) fn take(
+        &mut self,
+        record: &EventRecord,
+        can_be_had: bool,
+    ) -> Result<ClopBuffer, BadEvent> {
         let (place, size, expected) = (self.place, self.shared.size, self.shared.stream);
         let Some(event) = ClopEvent::from_record(record).filter(|event| event.stream == expected)
         else {
@@ -84,7 +95,7 @@ impl ClopReader {
             });
         };
         let in_turn = event.serial == place.serial && event.buffer as usize == place.index;
-        if !in_turn || !self.shared.is_readers(place) {
+        if !in_turn || !can_be_had {
             return Err(BadEvent::OutOfTurn {
                 serial: event.serial,
                 buffer: event.buffer,
@@ -120,7 +131,7 @@ impl fmt::Debug for ClopReader {
 /// back to the writer. Buffers may be dropped in any order; the writer needs them in turn.
 pub struct ClopBuffer {
     shared: Arc<Shared>,
-    place: Place,
+    pub(super) place: Place,
     event: ClopEvent,
 }
 
@@ -151,6 +162,13 @@ impl ClopBuffer {
     #[inline]
     pub fn payloads(&self) -> Payloads<'_> {
         Payloads::new(self.bytes(), self.shared.framing, self.event.wire)
+    }
+
+    /// The payloads from `offset` on, where an iterator over them has [been](Payloads::offset).
+    #[must_use]
+    #[inline]
+    pub fn payloads_from(&self, offset: usize) -> Payloads<'_> {
+        self.payloads().from(offset)
     }
 }
 
