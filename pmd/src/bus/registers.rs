@@ -67,6 +67,8 @@ impl Register {
 pub struct Dump<'a, B> {
     /// The window that they are in.
     pub bus: &'a B,
+    /// Where in the window the table begins, in bytes.
+    pub base: usize,
     /// The registers.
     pub table: &'a [Register],
 }
@@ -75,7 +77,7 @@ impl<B: Bus> fmt::Display for Dump<'_, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for register in self.table.iter().filter(|register| !register.clears) {
             for n in 0..register.count {
-                let (at, name) = (register.of(n), register.name);
+                let (at, name) = (self.base + register.of(n), register.name);
                 let name = match register.count {
                     1 => name.into(),
                     _ => format!("{name}{n}"),
@@ -195,6 +197,7 @@ mod tests {
         assert_eq!(MISSED.at, 0x1c);
         let dump = Dump {
             bus: &Places,
+            base: 0,
             table: SOME,
         };
         assert_eq!(

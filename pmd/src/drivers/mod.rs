@@ -3,7 +3,7 @@
 
 pub mod af_packet;
 pub mod af_xdp;
-mod card;
+pub mod card;
 mod chain;
 mod dma;
 pub mod dpdk;
@@ -21,6 +21,9 @@ mod quiet;
 pub mod tap;
 pub mod vhost_user;
 mod virtio;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub use card::hostile as hostile_card;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub use e1000e::hostile as hostile_e1000e;

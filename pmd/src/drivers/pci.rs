@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::igb::options::{VF_MACS, VF_VLANS, VFS, VLANS};
 use super::virtio::pci as virtio;
-use super::{e1000e, igb, igbvf};
+use super::{card, e1000e, igb, igbvf};
 use crate::bus::pci::{Address, Sysfs};
 use crate::bus::vfio::{VfioDevice, VfioOptions};
 use crate::bus::{BusError, Device, Ids};
@@ -55,6 +55,8 @@ pub(crate) const DESCRIPTION: Description = Description {
         VFS,
         VF_MACS,
         VF_VLANS,
+        card::options::IP,
+        card::options::MAC,
     ],
     features: &[
         (Feature::Receive, Support::Yes),
@@ -63,7 +65,7 @@ pub(crate) const DESCRIPTION: Description = Description {
             Feature::MultiQueue,
             Support::Partly(
                 "82574L: 2 each way; 82576: 8, fewer with virtual functions; a virtual function: 1; \
-                 virtio-net: as many as it has",
+                 virtio-net: as many as it has; Pollux's card: one for each of its ports",
             ),
         ),
         (
@@ -71,7 +73,10 @@ pub(crate) const DESCRIPTION: Description = Description {
             Support::Partly("by the device: addresses, and ports where it looks at them"),
         ),
         (Feature::Link, Support::Yes),
-        (Feature::Speed, Support::Partly("Intel's")),
+        (
+            Feature::Speed,
+            Support::Partly("Intel's, and Pollux's card"),
+        ),
         (Feature::Mtu, Support::Yes),
         (Feature::Jumbo, Support::Yes),
         (
@@ -84,7 +89,10 @@ pub(crate) const DESCRIPTION: Description = Description {
             Feature::ChecksumOffload,
             Support::Partly("Intel's; virtio-net, where it offers that"),
         ),
-        (Feature::ZeroCopyRx, Support::Yes),
+        (
+            Feature::ZeroCopyRx,
+            Support::Partly("Pollux's card copies whole frames once"),
+        ),
         (Feature::ZeroCopyTx, Support::Yes),
         (
             Feature::Needs,
@@ -140,6 +148,13 @@ impl<D: Device> Entry<D> {
             name: "virtual function of an 82576",
             options: igbvf::OPTIONS,
             open: igbvf::open,
+        },
+        Entry {
+            vendor: card::VENDOR,
+            device: card::DEVICE,
+            name: "Pollux's card",
+            options: card::options::OPTIONS,
+            open: card::open,
         },
         virtio_net(0x1041, "virtio-net"),
         virtio_net(0x1000, "virtio-net, transitional"),

@@ -311,7 +311,12 @@ impl<D: Device> Driver for E1000e<D> {
 
     fn registers(&self) -> String {
         let (bus, table) = (&self.nic.bus, REGISTERS);
-        Dump { bus, table }.to_string()
+        Dump {
+            bus,
+            base: 0,
+            table,
+        }
+        .to_string()
     }
 }
 

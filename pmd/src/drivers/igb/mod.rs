@@ -358,7 +358,12 @@ impl<D: Device> Driver for Igb<D> {
 
     fn registers(&self) -> String {
         let (bus, table) = (&self.hardware.bus, REGISTERS);
-        Dump { bus, table }.to_string()
+        Dump {
+            bus,
+            base: 0,
+            table,
+        }
+        .to_string()
     }
 }
 

@@ -295,7 +295,12 @@ impl<D: Device> Driver for Igbvf<D> {
 
     fn registers(&self) -> String {
         let (bus, table) = (&self.bus, REGISTERS);
-        Dump { bus, table }.to_string()
+        Dump {
+            bus,
+            base: 0,
+            table,
+        }
+        .to_string()
     }
 }
 

@@ -1,0 +1,141 @@
+//! What the two directions of a port share: its switches, and its link.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::nic::{GONE, Nic};
+use super::options::Options;
+use super::registers::port;
+use crate::bus::{Bus, Device};
+use crate::driver::{Link, Megabits};
+use crate::port::RxState;
+
+/// A port of the card. Clones are the same port.
+pub(super) struct Control<D: Device> {
+    pub(super) nic: Nic<D>,
+    pub(super) port: usize,
+    /// The MAC's control register, which both directions write.
+    mac: Arc<Mutex<u32>>,
+}
+
+impl<D: Device> Clone for Control<D> {
+    fn clone(&self) -> Self {
+        Self {
+            nic: self.nic.clone(),
+            port: self.port,
+            mac: self.mac.clone(),
+        }
+    }
+}
+
+impl<D: Device> Control<D> {
+    /// A port whose MAC is off, and which has these settings when it is on.
+    pub(super) fn new(nic: &Nic<D>, port: usize, settings: u32) -> Self {
+        Self {
+            nic: nic.clone(),
+            port,
+            mac: Arc::new(Mutex::new(settings)),
+        }
+    }
+
+    /// Tells a port what it is before frames can pass: `net` is what else it passes on. Its MAC stays
+    /// off.
+    pub(super) fn set_up(nic: &Nic<D>, n: usize, options: &Options, net: u32) -> Self {
+        let at = |register| nic.port(n, register);
+        let [a, b, c, d, e, f] = options.mac.0;
+        let station = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
+        nic.write64(at(port::MAC), station);
+        // With the FCS.
+        let longest = options.longest() + 4;
+        nic.bus.write32(at(port::MAX_FRAME), longest as u32);
+        let mut net = net | port::NET_CTRL_CHECKSUM;
+        let mut mac = port::MAC_CTRL_PAUSE;
+        match options.ips.get(n) {
+            Some(&ip) => {
+                nic.bus.write32(at(port::IP), ip.into());
+                net |= port::NET_CTRL_ARP | port::NET_CTRL_ECHO;
+            }
+            None => mac |= port::MAC_CTRL_PROMISCUOUS,
+        }
+        if options.promiscuous {
+            mac |= port::MAC_CTRL_PROMISCUOUS;
+        }
+        if options.multicast {
+            mac |= port::MAC_CTRL_MULTICAST;
+        }
+        nic.bus.write32(at(port::NET_CTRL), net);
+        Self::new(nic, n, mac)
+    }
+
+    /// Has nothing more received, and waits until what the card had is in memory. A card that does
+    /// not say so loses its way there.
+    pub(super) fn end_receiving(&self) {
+        self.receive(false);
+        let is_idle = self.nic.wait(|| {
+            let status = self.status();
+            status & port::MAC_STATUS_RX_IDLE != 0 || status == GONE
+        });
+        if !is_idle {
+            self.nic.cut_off();
+        }
+    }
+
+    /// Switches bits of the MAC on or off.
+    fn switch(&self, bits: u32, on: bool) {
+        let mut mac = self.mac.lock().unwrap_or_else(PoisonError::into_inner);
+        *mac = if on { *mac | bits } else { *mac & !bits };
+        let at = self.nic.port(self.port, port::MAC_CTRL);
+        self.nic.bus.write32(at, *mac);
+    }
+
+    /// Has frames received, or no longer.
+    pub(super) fn receive(&self, on: bool) {
+        self.switch(port::MAC_CTRL_RX_ENABLE, on);
+    }
+
+    /// Has frames sent, or no longer.
+    pub(super) fn send(&self, on: bool) {
+        self.switch(port::MAC_CTRL_TX_ENABLE, on);
+    }
+
+    /// The MAC's status; all ones if the card is gone.
+    pub(super) fn status(&self) -> u32 {
+        self.nic
+            .bus
+            .read32(self.nic.port(self.port, port::MAC_STATUS))
+    }
+
+    /// Whether frames can come.
+    pub(super) fn state(&self) -> RxState {
+        match self.status() {
+            GONE => RxState::Gone,
+            status if status & port::MAC_STATUS_LINK == 0 => RxState::Down,
+            _ => RxState::Live,
+        }
+    }
+}
+
+/// Counts the changes of a link from look to look.
+#[derive(Default)]
+pub(super) struct Watch(AtomicU64);
+
+impl Watch {
+    /// The link of a port. Bit 0 of what is kept says whether it was up at the last look.
+    pub(super) fn look<D: Device>(&self, control: &Control<D>) -> Link {
+        let status = control.status();
+        let gone = status == GONE || control.nic.device.is_gone();
+        let up = !gone && status & port::MAC_STATUS_LINK != 0;
+        let next = |seen: u64| (seen & 1 != u64::from(up)).then_some(seen + 1);
+        let order = Ordering::Relaxed;
+        let changes = match self.0.fetch_update(order, order, next) {
+            Ok(before) => before + 1,
+            Err(same) => same,
+        };
+        Link {
+            up,
+            gone,
+            speed: up.then_some(Megabits(10_000)),
+            changes,
+        }
+    }
+}

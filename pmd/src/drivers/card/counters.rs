@@ -1,0 +1,160 @@
+//! What the card counts, and what of that goes into the ledger.
+
+use std::borrow::Cow;
+
+use super::nic::Nic;
+use super::registers::{clop, host, port, tlb, tx};
+use crate::bus::Device;
+use crate::bus::registers::Register;
+use crate::driver::Statistics;
+use crate::ledger::{Cause, Tally};
+
+/// Where a port's frames end before any list (hw/docs/operations.md). Without a cause: taken by the
+/// card itself, which is as good as delivered.
+const ENDS: [(Register, Option<Cause>); 15] = [
+    (port::RX_FCS, Some(Cause::DeviceError)),
+    (port::RX_SYMBOL, Some(Cause::DeviceError)),
+    (port::RX_RUNT, Some(Cause::Malformed)),
+    (port::RX_OVERSIZE, Some(Cause::Oversize)),
+    (port::RX_PAUSE, None),
+    (port::DROP_ADDRESS, Some(Cause::NotForUs)),
+    (port::DROP_MALFORMED, Some(Cause::Malformed)),
+    (port::DROP_CHECKSUM, Some(Cause::BadChecksum)),
+    (port::DROP_FRAGMENT, Some(Cause::IpFragment)),
+    (port::DROP_UNSUPPORTED, Some(Cause::Unsupported)),
+    (port::DROP_MISS, Some(Cause::DemuxMiss)),
+    (port::DROP_ANSWER, Some(Cause::TxFull)),
+    (port::DROP_OVERFLOW, Some(Cause::RingFull)),
+    (port::ARP_FRAMES, None),
+    (port::ECHO_FRAMES, None),
+];
+
+/// Where payloads end that a list refuses. Those that it placed are counted where they are read.
+const OUTCOMES: [(Register, Cause); 7] = [
+    (clop::OUTCOME_NO_BUFFER, Cause::RingFull),
+    (clop::OUTCOME_NO_EVENT, Cause::RingFull),
+    (clop::OUTCOME_OVERSIZE, Cause::Oversize),
+    (clop::OUTCOME_FAULT, Cause::DeviceError),
+    (clop::OUTCOME_OFF, Cause::DemuxMiss),
+    (clop::OUTCOME_MALFORMED, Cause::Malformed),
+    (clop::OUTCOME_BAD_VERSION, Cause::BadVersion),
+];
+
+/// A counter of the card, and where a frame that it counts has ended.
+struct Watched {
+    at: usize,
+    cause: Option<Cause>,
+    last: u64,
+}
+
+/// More frames than this do not come between two looks: whoever says so is not believed, and is
+/// believed again when the number is one that can be. (A day and more of the shortest frames.)
+const MOST: u64 = 1 << 40;
+
+/// The counters of losses of some ports.
+pub(super) struct Losses<D: Device> {
+    nic: Nic<D>,
+    /// Where each port counts its frames.
+    frames: Vec<usize>,
+    watched: Vec<Watched>,
+}
+
+impl<D: Device> Losses<D> {
+    /// The losses of ports, and of the lists that are in use there, since now.
+    pub(super) fn new(nic: &Nic<D>, ports: &[usize], lists: &[usize]) -> Self {
+        let ends = ports
+            .iter()
+            .flat_map(|&port| ENDS.map(|(register, cause)| (nic.port(port, register), cause)));
+        let lists = lists.iter().flat_map(|&list| {
+            OUTCOMES.map(|(register, cause)| (nic.at.clop + register.of(list), Some(cause)))
+        });
+        let watched = ends.chain(lists).map(|(at, cause)| Watched {
+            at,
+            cause,
+            last: nic.read64(at),
+        });
+        Self {
+            watched: watched.collect(),
+            frames: ports
+                .iter()
+                .map(|&port| nic.port(port, port::RX_FRAMES))
+                .collect(),
+            nic: nic.clone(),
+        }
+    }
+
+    /// Counts what has been lost, or taken, since the last time.
+    pub(super) fn count(&mut self, tally: &mut Tally) {
+        for watched in &mut self.watched {
+            let more = self.nic.read64(watched.at).wrapping_sub(watched.last);
+            if (1..MOST).contains(&more) {
+                watched.last = watched.last.wrapping_add(more);
+                tally.count_from_wire(more, 0);
+                match watched.cause {
+                    Some(cause) => tally.count_dropped(cause, more),
+                    None => tally.count_delivered(more),
+                }
+            }
+        }
+    }
+
+    /// Counts, when the ports are at rest, the frames that the card had and nobody has seen: they
+    /// were in its fifos, or in a buffer that was not announced. The card forgets its counters with
+    /// a reset, so that all frames since then are in the tally.
+    pub(super) fn count_left(&self, tally: &mut Tally) {
+        let seen = tally.view().balance().from_wire;
+        let came = self.frames.iter().map(|&at| self.nic.read64(at));
+        let left = came.fold(0, u64::wrapping_add).wrapping_sub(seen);
+        if left < MOST {
+            tally.count_from_wire(left, 0);
+            tally.count_dropped(Cause::Aborted, left);
+        }
+    }
+}
+
+/// All counters of a card, by name: those of its ports, of their catch-all lists, of its rings and
+/// of what all of them share.
+pub(super) fn statistics<D: Device>(nic: &Nic<D>, lists: &[usize]) -> Statistics {
+    let mut all = Statistics::new();
+    let mut add = |prefix: String, at: usize, register: &Register, n| {
+        let name = format!("{prefix}{}", register.name.to_lowercase());
+        all.push((Cow::Owned(name), nic.read64(at + register.of(n))));
+    };
+    for (n, &at) in nic.at.ports.iter().enumerate().take(nic.has.ports) {
+        for register in counters(port::REGISTERS, port::RX_FRAMES, port::TX_FAULT) {
+            add(format!("port{n}_"), at, register, 0);
+        }
+    }
+    for &list in lists {
+        for register in counters(
+            clop::REGISTERS,
+            clop::OUTCOME_PLACED,
+            clop::OUTCOME_BAD_VERSION,
+        ) {
+            add(format!("list{list}_"), nic.at.clop, register, list);
+        }
+    }
+    for n in 0..nic.has.tx_rings {
+        for register in counters(tx::REGISTERS, tx::PACKETS, tx::READ_FAILED) {
+            add(format!("ring{n}_"), nic.at.tx, register, n);
+        }
+    }
+    for register in counters(host::REGISTERS, host::WRITES, host::INTERRUPTS) {
+        add("host_".into(), nic.at.host, register, 0);
+    }
+    for register in counters(tlb::REGISTERS, tlb::FAULTS, tlb::EVENTS_LOST) {
+        add("tlb_".into(), nic.at.tlb, register, 0);
+    }
+    all
+}
+
+/// The lower halves of counters from one to another.
+fn counters(
+    table: &'static [Register],
+    first: Register,
+    last: Register,
+) -> impl Iterator<Item = &'static Register> {
+    table.iter().filter(move |register| {
+        (first.at..=last.at).contains(&register.at) && !register.name.ends_with("_HIGH")
+    })
+}

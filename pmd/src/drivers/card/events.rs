@@ -1,0 +1,101 @@
+//! Event queues that the card writes.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use super::nic::Nic;
+use super::registers::event;
+use crate::bus::{Bus, BusError, Device, DmaMapping, Interrupts};
+use crate::event::{EventConsumer, EventQueue, RegionOptions, Released};
+
+/// Records that the card keeps free, so that each of its sources finds room
+/// (hw/docs/interfaces.md, Events).
+const SPARE: usize = 4;
+
+/// Fewest records of a queue.
+const LEAST: usize = 8;
+
+/// Tells the card how far its consumer is.
+pub(super) struct Register<B> {
+    bus: B,
+    at: usize,
+}
+
+impl<B: Bus> Released for Register<B> {
+    #[inline]
+    fn released(&self, at: u64) {
+        self.bus.write32(self.at, at as u32);
+    }
+}
+
+/// The consumer's end of a queue.
+pub(super) struct Events<D: Device> {
+    nic: Nic<D>,
+    queue: usize,
+    interrupts: Option<Arc<Interrupts>>,
+    consumer: EventConsumer<Register<D::Bus>>,
+}
+
+impl<D: Device> Events<D> {
+    /// Sets queue number `queue` up, for so many events that nobody has looked at. The mapping is
+    /// to be kept as long as the card runs.
+    ///
+    /// # Errors
+    /// Memory that cannot be had, or that the card cannot be given.
+    pub(super) fn new(
+        nic: &Nic<D>,
+        queue: usize,
+        waiting: usize,
+        interrupts: Option<Arc<Interrupts>>,
+    ) -> Result<(Self, DmaMapping), BusError> {
+        let records = (waiting + SPARE).next_power_of_two().max(LEAST);
+        let options = RegionOptions {
+            numa_node: nic.device.numa_node(),
+            ..RegionOptions::default()
+        };
+        let memory = EventQueue::new(records, &options);
+        let memory = memory.map_err(|error| nic.error(error.to_string()))?;
+        let mapping = nic.device.map(memory.region())?;
+        let base = mapping
+            .addresses()
+            .iova(0, records * 64)
+            .map_err(|error| nic.error(error.to_string()))?;
+        let at = nic.at.event;
+        nic.write64(at + event::QUEUE_BASE.of(queue), base.0);
+        // An interrupt for the first event behind the one that was seen.
+        nic.bus.write32(at + event::QUEUE_COUNT.of(queue), 1);
+        nic.bus.write32(at + event::QUEUE_HOLD.of(queue), 0);
+        nic.bus.write32(
+            at + event::QUEUE_CTRL.of(queue),
+            event::QUEUE_CTRL_ENABLE | records.trailing_zeros() << 8,
+        );
+        let told = Register {
+            bus: nic.bus.clone(),
+            at: at + event::QUEUE_RELEASED.of(queue),
+        };
+        let events = Self {
+            nic: nic.clone(),
+            queue,
+            interrupts,
+            consumer: memory.into_consumer(told),
+        };
+        Ok((events, mapping))
+    }
+
+    /// The next event.
+    #[inline]
+    pub(super) fn poll(&mut self) -> Option<crate::event::EventRecord> {
+        self.consumer.poll()
+    }
+
+    /// What becomes readable when there is an event, if the queue is [armed](Self::arm).
+    pub(super) fn event(&self) -> Option<BorrowedFd<'_>> {
+        self.interrupts.as_ref()?.event(self.queue as u16)
+    }
+
+    /// Has the card interrupt once there is an event that was not taken.
+    pub(super) fn arm(&self) {
+        let at = self.nic.at.event + event::QUEUE_ARM.of(self.queue);
+        self.nic.bus.write32(at, self.consumer.taken() as u32);
+    }
+}

@@ -1,0 +1,100 @@
+//! What the card's specs say.
+
+use std::net::Ipv4Addr;
+
+use super::nic::MAX_PORTS;
+use crate::driver::SpecOption;
+use crate::driver::filter::{Filter, Multicast};
+use crate::net::MacAddr;
+use crate::port::PortError;
+use crate::spec::PortSpec;
+
+/// Option `ip`.
+pub(in super::super) const IP: SpecOption = SpecOption {
+    key: "ip",
+    values: "IP+IP...",
+    default: "none",
+    text: "Pollux's card: IPv4 addresses of its ports, for which it answers ARP and pings by \
+           itself, and passes on nothing for others; without them a port passes on all packets",
+};
+
+/// Option `mac`.
+pub(in super::super) const MAC: SpecOption = SpecOption {
+    key: "mac",
+    values: "MAC",
+    default: "made from the device's name",
+    text: "Pollux's card: address of its ports",
+};
+
+/// The options that its specs have.
+pub(in super::super) const OPTIONS: &[&str] = &["mtu", "promisc", "multicast", IP.key, MAC.key];
+
+/// Longest packet: what is left of the largest frame of 9600 bytes without header, a tag of a VLAN
+/// and FCS.
+const MAX_MTU: usize = 9578;
+
+/// Bytes of an Ethernet header, and of a VLAN's tag.
+pub(super) const ETHERNET: usize = 14;
+pub(super) const TAG: usize = 4;
+
+/// What a port is to be.
+#[derive(Clone, Debug)]
+pub(super) struct Options {
+    pub(super) mtu: usize,
+    pub(super) mac: MacAddr,
+    /// By port.
+    pub(super) ips: Vec<Ipv4Addr>,
+    pub(super) promiscuous: bool,
+    pub(super) multicast: bool,
+}
+
+impl Options {
+    /// Reads a spec of a card that is called `device`.
+    ///
+    /// # Errors
+    /// A value that cannot be, or that the card does not offer.
+    pub(super) fn read(spec: &PortSpec, device: &str) -> Result<Self, PortError> {
+        let filter = Filter::from_spec(spec)?;
+        let multicast = match filter.multicast {
+            Multicast::All => true,
+            Multicast::Listed(groups) if groups.is_empty() => false,
+            Multicast::Listed(_) => {
+                return Err(PortError::Unsupported {
+                    port: spec.to_string(),
+                    asked: "chosen multicast addresses".into(),
+                    offered: "none, or multicast=all".into(),
+                });
+            }
+        };
+        let made = MacAddr::made_of(device.as_bytes(), 0);
+        let station = "the address of a station, as in 02:00:00:00:00:01";
+        let mac = spec.parse_option(MAC.key, made, station)?;
+        if !mac.is_unicast() {
+            return Err(spec.bad_value(MAC.key, &mac.to_string(), station).into());
+        }
+        Ok(Self {
+            mtu: spec.number("mtu", 68..=MAX_MTU)?.unwrap_or(1500),
+            mac,
+            ips: ips(spec)?,
+            promiscuous: filter.promiscuous,
+            multicast,
+        })
+    }
+
+    /// Bytes of the longest frame, a tag included.
+    pub(super) fn longest(&self) -> usize {
+        self.mtu + ETHERNET + TAG
+    }
+}
+
+fn ips(spec: &PortSpec) -> Result<Vec<Ipv4Addr>, PortError> {
+    let Some(list) = spec.option(IP.key) else {
+        return Ok(Vec::new());
+    };
+    let expected = "up to four IPv4 addresses with a + between, as in 10.0.0.1+10.0.1.1";
+    let found: Result<Vec<Ipv4Addr>, _> = list.split('+').map(str::parse).collect();
+    found
+        .ok()
+        .filter(|ips| ips.len() <= MAX_PORTS && !ips.iter().any(Ipv4Addr::is_unspecified))
+        .ok_or_else(|| spec.bad_value(IP.key, list, expected).into())
+}

@@ -1,0 +1,176 @@
+//! Start, stop, restart, and what is refused.
+
+use std::sync::Arc;
+
+use pollux_card_model::{LinkSignal, SimulatedCard, WireFrame};
+
+use super::{Bench, MAC, frame_to, pool, probe};
+use crate::bus::fake::FakeDevice;
+use crate::drivers::card::model::Card;
+use crate::drivers::quiet;
+use crate::ledger::Cause;
+use crate::port::{PortConfig, RxState};
+
+#[test]
+fn a_port_is_started_twenty_times_under_traffic() {
+    let pool = pool(256, 2048);
+    let device = FakeDevice::new(Card::new());
+    let config = PortConfig::new(pool.clone());
+    let mut port = probe(&device, "").unwrap().configure(config).unwrap();
+    for _ in 0..20 {
+        let started = port.start().unwrap();
+        device.with(|card, _| {
+            for len in 60..80 {
+                card.0.put(0, WireFrame::good(frame_to(MAC, len)));
+            }
+        });
+        let mut bench = Bench {
+            device: device.clone(),
+            pool: pool.clone(),
+            cache: Some(pool.cache(64).unwrap()),
+            started,
+            delivered: 0,
+            taken: 0,
+        };
+        // Some of them have come, the others are on their way.
+        bench.pass(1000);
+        let got = bench.receive_on(0).len();
+        assert!(got < 20, "{got}");
+        let (tally, delivered) = (bench.started.rx[0].tally(), bench.delivered);
+        bench.cache = None;
+        port = bench
+            .started
+            .port
+            .stop(bench.started.rx, bench.started.tx)
+            .unwrap();
+        let mut balance = tally.balance();
+        balance.delivered += delivered;
+        assert!(balance.is_balanced(), "{balance}");
+        assert_eq!(pool.available(), pool.buffers());
+        // The rest of them comes to a card that does not receive.
+        device.with(|card, world| {
+            world.now += 100_000;
+            crate::bus::fake::Model::tick(card, world);
+        });
+    }
+    assert_eq!(device.with(|_, world| world.faults), 0);
+}
+
+#[test]
+fn what_nobody_took_is_aborted() {
+    let mut bench = Bench::new("", 1, pool(256, 2048));
+    for len in 60..90 {
+        bench.arrive(0, &frame_to(MAC, len));
+    }
+    let _ = bench.receive_on(0);
+    for len in 60..70 {
+        bench.with(|card| card.0.put(0, WireFrame::good(frame_to(MAC, len))));
+    }
+    bench.pass(2_000);
+    let (balance, _) = bench.stop();
+    assert!(balance.dropped_for(Cause::Aborted) > 0, "{balance}");
+}
+
+#[test]
+fn a_card_that_is_pulled_out_ends_nothing_but_itself() {
+    let mut bench = Bench::new("", 1, pool(256, 2048));
+    bench.arrive(0, &frame_to(MAC, 60));
+    bench.send_on(0, [frame_to(MAC, 60)]);
+    bench.device.unplug();
+    assert_eq!(bench.receive_on(0).len(), 1);
+    bench.pass(20_000_000);
+    bench.receive_on(0);
+    assert_eq!(bench.started.rx[0].state(), RxState::Gone);
+    assert_eq!(bench.started.port.link().to_string(), "gone");
+    bench.cache = None;
+    let tally = bench.started.rx[0].tally();
+    let error = bench.started.port.stop(bench.started.rx, bench.started.tx);
+    let error = error.err().unwrap().to_string();
+    assert!(error.contains("gone"), "{error}");
+    assert_eq!(tally.balance().from_wire, 1);
+    assert_eq!(bench.pool.available(), bench.pool.buffers());
+}
+
+#[test]
+fn the_link_is_told() {
+    let mut bench = Bench::new("", 1, pool(256, 2048));
+    assert_eq!(bench.started.port.link().to_string(), "up, 10 Gb/s");
+    bench.with(|card| card.0.set_signal(0, LinkSignal::RemoteFault));
+    assert_eq!(bench.started.port.link().to_string(), "down");
+    bench.pass(20_000_000);
+    bench.receive_on(0);
+    assert_eq!(bench.started.rx[0].state(), RxState::Down);
+    bench.with(|card| card.0.set_signal(0, LinkSignal::Idle));
+    assert_eq!(bench.started.port.link().changes, 3);
+    bench.stop();
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_what_there_is() {
+    let device = FakeDevice::new(Card::new());
+    let error = |options: &str, config: PortConfig| {
+        let port = probe(&device, options).and_then(|port| port.configure(config));
+        port.err().unwrap().to_string()
+    };
+    let config = || PortConfig::new(pool(64, 2048));
+    let five = PortConfig {
+        rx_queues: 5,
+        ..config()
+    };
+    let long = PortConfig {
+        ring: 70_000,
+        ..config()
+    };
+    let cases = [
+        (error("mtu=9579", config()), "68 to 9578"),
+        (
+            error("multicast=01:00:5e:00:00:01", config()),
+            "multicast=all",
+        ),
+        (error("ip=10.0.0", config()), "IPv4 addresses"),
+        (
+            error("ip=1.2.3.4+1.2.3.4+1.2.3.4+1.2.3.4+1.2.3.4", config()),
+            "up to four",
+        ),
+        (error("", five), "at most 4"),
+        (error("", long), "rings of at most 65536"),
+    ];
+    for (error, text) in cases {
+        assert!(error.contains(text), "{error}");
+    }
+}
+
+#[test]
+fn registers_and_statistics_are_shown_to_people() {
+    let mut bench = Bench::new("", 1, pool(256, 2048));
+    bench.arrive(0, &frame_to(MAC, 60));
+    bench.receive_on(0);
+    let registers = bench.started.port.registers();
+    for line in [
+        "0x00008 MAGIC    0x58554c50  magic number\n",
+        "0x10010 MAX_FRAME 0x000005f2",
+    ] {
+        assert!(registers.contains(line), "{registers}");
+    }
+    let statistics = bench.started.port.statistics();
+    for (name, count) in [
+        ("port0_rx_frames", 1),
+        ("list16_outcome_placed", 1),
+        ("events_refused", 0),
+    ] {
+        let found = statistics.iter().find(|(known, _)| known == name);
+        assert_eq!(found.map(|&(_, count)| count), Some(count), "{name}");
+    }
+    bench.stop();
+}
+
+#[test]
+fn a_loop_does_nothing_but_work() {
+    let device = FakeDevice::new(Card::new());
+    let spec = "pci:0000:03:00.0,mtu=9000".parse().unwrap();
+    quiet::assert_only_work(
+        &device,
+        || super::open(Arc::new(device.clone()), &spec).unwrap(),
+        |device, frame| device.with(|card, _| card.0.put(0, WireFrame::good(frame))),
+    );
+}
