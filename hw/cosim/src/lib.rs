@@ -4,6 +4,7 @@
 //! | | module |
 //! | --- | --- |
 //! | [`CosimDevice`] | a [`SimulatedCard`] behind the traits of [`pollux_pmd::bus`] | `device.rs`, `memory.rs` |
+//! | [`suite`] | what any of them has to do | `suite/` |
 //! | `VerilatedCard` | the card from its RTL, with the feature `verilated` | `verilated/` |
 //! | `pcie` | the host bus of that: what a host may do to a card, and what the card must keep to | `pcie/` |
 
@@ -12,11 +13,12 @@ mod memory;
 #[cfg(has_verilator)]
 pub mod pcie;
 pub mod rig;
+pub mod suite;
 #[cfg(has_verilator)]
 pub mod verilated;
 
 pub use device::{CosimBus, CosimClock, CosimDevice};
 pub use memory::HostMemory;
 pub use pollux_card_model::{
-    FrameEnd, Host, LinkSignal, ReadError, SimulatedCard, TimingInput, WireFrame,
+    FrameEnd, Host, LinkSignal, ReadError, SimulatedCard, SoftCard, TimingInput, WireFrame,
 };

@@ -1,0 +1,167 @@
+//! Lists of buffers, the TLB, and event queues.
+
+use pollux_card_model::registers::{clop, event, tlb};
+use pollux_card_model::{Register, SimulatedCard};
+
+use super::{Make, US, end, rig, settle};
+use crate::rig::{Form, Rig, datagram};
+
+/// A rig with one stream of port 0, whose list has buffers of `size` bytes.
+fn one_stream<C: SimulatedCard>(make: Make<'_, C>, size: usize, timeout: u32) -> Rig<C> {
+    let mut rig = rig(make);
+    rig.add_list(0, size, timeout);
+    rig.add_stream(0, 0, 5000, Form::Payload);
+    rig.enable(0);
+    rig
+}
+
+const NEVER: u32 = 0x7fff_ffff;
+
+fn list<C: SimulatedCard>(rig: &Rig<C>, register: Register) -> u32 {
+    rig.read(&clop::THIS, 0, register, 0)
+}
+
+/// Puts payloads of so many bytes on the wire, and lets them come.
+fn put<C: SimulatedCard>(rig: &Rig<C>, payloads: usize, len: usize) {
+    for _ in 0..payloads {
+        rig.put(0, datagram(0, 7, 5000, &vec![0x3c; len]));
+    }
+    while rig.device.with(|card, _| card.coming(0)) > 0 {
+        rig.advance(2 * US);
+    }
+    rig.advance(5 * US);
+}
+
+/// Nothing but the next payload, or that there is no room for one, announces a buffer.
+pub fn a_full_buffer_is_announced<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut rig = one_stream(make, 256, NEVER);
+    // A record and 44 bytes are 64 with padding: four fill a buffer to its end.
+    put(&rig, 3, 44);
+    assert!(rig.receive().is_empty());
+    assert_eq!(
+        (list(&rig, clop::LIST_USED), list(&rig, clop::LIST_SERIAL)),
+        (192, 0)
+    );
+    put(&rig, 1, 44);
+    assert_eq!(rig.receive().len(), 4);
+    // Two of 100 take 128 each; a third of 50 does not fit behind one of 100 and one of 60.
+    put(&rig, 1, 100);
+    put(&rig, 1, 60);
+    assert!(rig.receive().is_empty());
+    put(&rig, 1, 50);
+    assert_eq!(rig.receive().len(), 2);
+    assert_eq!(list(&rig, clop::LIST_SEQUENCE), 7);
+    assert_eq!(rig.flush().len(), 1);
+    end(rig);
+}
+
+/// Software asks, or the oldest payload has waited for long enough.
+pub fn a_timeout_and_a_flush_announce_what_is_there<C: SimulatedCard>(make: Make<'_, C>) {
+    // 20 us.
+    let mut rig = one_stream(make, 4096, 3125);
+    put(&rig, 2, 30);
+    assert!(rig.receive().is_empty(), "too soon");
+    rig.advance(30 * US);
+    assert_eq!(rig.receive().len(), 2);
+    put(&rig, 1, 30);
+    assert_eq!(rig.flush().len(), 1);
+    assert!(
+        rig.flush().is_empty(),
+        "a buffer without payloads is not announced"
+    );
+    end(rig);
+}
+
+/// All buffers are with the reader: payloads are refused, their numbers used up.
+pub fn a_list_without_a_buffer_refuses_and_goes_on<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut rig = one_stream(make, 4096, 100);
+    let buffers = list(&rig, clop::LIST_COUNT);
+    // Each payload waits until it is announced.
+    for _ in 0..buffers + 3 {
+        put(&rig, 1, 100);
+        rig.advance(5 * US);
+    }
+    let placed = u64::from(buffers);
+    assert_eq!(rig.outcomes(0), [placed, 3, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(rig.receive().len() as u64, placed);
+    put(&rig, 1, 100);
+    rig.advance(5 * US);
+    let found = rig.receive();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].sequence, buffers + 3);
+    end(rig);
+}
+
+/// Longer than a buffer.
+pub fn a_payload_that_no_buffer_holds_is_refused<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut rig = one_stream(make, 128, NEVER);
+    put(&rig, 1, 112);
+    put(&rig, 1, 113);
+    put(&rig, 1, 112);
+    let found = settle(&mut rig);
+    assert_eq!(found.len(), 2);
+    assert_eq!(rig.outcomes(0), [2, 0, 0, 1, 0, 0, 0, 0]);
+    rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 0);
+    put(&rig, 1, 10);
+    assert_eq!(rig.outcomes(0)[5], 1, "the list is off");
+    end(rig);
+}
+
+/// No entry of the TLB covers a list: nothing is written, and who asks for it is told.
+pub fn a_fault_writes_nothing_and_is_told<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut rig = one_stream(make, 4096, 100);
+    // The list is behind the page.
+    rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 0);
+    let base = rig.read64(&clop::THIS, 0, clop::LIST_BASE, 0);
+    rig.write64(&clop::THIS, 0, clop::LIST_BASE, 0, base + (1 << 24));
+    rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 1);
+    // Events of faults go to queue 7, which nobody has set up: they are lost, and counted.
+    rig.write(&tlb::THIS, 0, tlb::CTRL, 0, 7 << 8 | 1);
+    put(&rig, 3, 100);
+    assert_eq!(rig.outcomes(0), [0, 0, 0, 0, 3, 0, 0, 0]);
+    assert_eq!(rig.read64(&tlb::THIS, 0, tlb::FAULTS, 0), 3);
+    assert_eq!(rig.read64(&tlb::THIS, 0, tlb::EVENTS_LOST, 0), 3);
+    assert!(rig.flush().is_empty());
+    end(rig);
+}
+
+/// What was translated before finishes; what comes later faults; and the list goes on.
+pub fn an_entry_may_be_taken_away_at_any_time<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut rig = one_stream(make, 4096, 100);
+    let entry = rig.read(&tlb::THIS, 0, tlb::ENTRY_CTRL, 0);
+    let mut found = 0;
+    for round in 0..20 {
+        for _ in 0..10 {
+            rig.put(0, datagram(0, 7, 5000, &[9; 300]));
+        }
+        rig.advance(round * US / 4);
+        rig.write(&tlb::THIS, 0, tlb::ENTRY_CTRL, 0, entry & !1);
+        rig.advance(US);
+        rig.write(&tlb::THIS, 0, tlb::ENTRY_CTRL, 0, entry);
+        found += settle(&mut rig).len() as u64;
+    }
+    let [placed, .., faults, _, _, _] = rig.outcomes(0);
+    assert_eq!((placed, placed + faults), (found, 200));
+    assert!(faults > 0 && placed > 0, "{faults} of 200");
+    end(rig);
+}
+
+/// Nobody reads events: none is overwritten, payloads are refused, and all goes on afterwards.
+pub fn a_full_event_queue_loses_no_event<C: SimulatedCard>(make: Make<'_, C>) {
+    // A payload fills a buffer, so that each is announced: the rig's queue has 256 records.
+    let mut rig = one_stream(make, 64, NEVER);
+    put(&rig, 400, 48);
+    let produced = rig.read(&event::THIS, 0, event::QUEUE_PRODUCED, 0);
+    assert!((200..=256).contains(&produced), "{produced}");
+    let [placed, no_buffer, no_event, ..] = rig.outcomes(0);
+    assert_eq!((placed + no_event, no_buffer), (400, 0));
+    assert!(no_event > 100, "{no_event}");
+    let found = settle(&mut rig).len() as u64;
+    assert_eq!(
+        found, placed,
+        "what was placed is announced, sooner or later"
+    );
+    put(&rig, 3, 48);
+    assert_eq!(settle(&mut rig).len(), 3);
+    end(rig);
+}

@@ -1,0 +1,126 @@
+//! What any simulated card has to do: one suite for the card in software and for that from its RTL.
+//!
+//! [`conformance!`](crate::conformance) makes a test of each function here, for the cards that an
+//! expression makes. A function gets a maker of cards, as after power; it panics where a card does
+//! something else. Nothing here depends on how long a card takes, but for patience.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    reason = "tests"
+)]
+
+mod answers;
+mod driver;
+mod lists;
+mod receive;
+mod registers;
+mod streams;
+mod transmit;
+
+use pollux_card_model::registers::port;
+use pollux_card_model::{Register, SimulatedCard, WireFrame};
+
+pub use answers::*;
+pub use driver::*;
+pub use lists::*;
+pub use receive::*;
+pub use registers::*;
+pub use streams::*;
+pub use transmit::*;
+
+use crate::CosimDevice;
+use crate::rig::{Payload, Rig};
+
+/// Makes cards.
+pub type Make<'a, C> = &'a dyn Fn() -> C;
+
+/// A microsecond, in picoseconds.
+const US: u64 = 1_000_000;
+
+/// A card with the least software that it needs.
+fn rig<C: SimulatedCard>(make: Make<'_, C>) -> Rig<C> {
+    Rig::new(CosimDevice::new(make())).unwrap()
+}
+
+/// Lets time pass until all frames have come, and takes what is announced; then what is left.
+fn settle<C: SimulatedCard>(rig: &mut Rig<C>) -> Vec<Payload> {
+    let mut found = Vec::new();
+    for _ in 0..1000 {
+        rig.advance(2 * US);
+        found.append(&mut rig.receive());
+        let coming: usize = (0..4)
+            .map(|port| rig.device.with(|card, _| card.coming(port)))
+            .sum();
+        if coming == 0 {
+            break;
+        }
+    }
+    rig.advance(5 * US);
+    found.append(&mut rig.flush());
+    assert_eq!(rig.wrong, 0, "announcements that cannot be");
+    found
+}
+
+/// A counter of a port.
+fn count<C: SimulatedCard>(rig: &Rig<C>, which: usize, register: Register) -> u64 {
+    rig.read64(&port::THIS, which, register, 0)
+}
+
+/// All frames that a port has sent, once they have left.
+fn sent<C: SimulatedCard>(rig: &Rig<C>, which: usize) -> Vec<WireFrame> {
+    rig.advance(20 * US);
+    let take = || rig.device.with(|card, _| card.take(which));
+    std::iter::from_fn(take).collect()
+}
+
+/// Ends a test: the card has reached nothing that it may not.
+fn end<C: SimulatedCard>(rig: Rig<C>) {
+    let trespasses = rig.device.with(|_, memory| memory.trespasses);
+    assert_eq!(trespasses, 0, "accesses to memory that is not the card's");
+    drop(rig);
+}
+
+/// Makes a module of tests, one for each function of the suite, with the cards that `$make` makes.
+#[macro_export]
+macro_rules! conformance {
+    ($make:expr) => {
+        $crate::conformance!(@each $make,
+            registers_hold_what_the_map_says,
+            a_reset_forgets_what_was_written,
+            halves_and_bytes_of_registers_are_honoured,
+            each_stream_has_its_own_list,
+            whole_frames_go_to_the_catch_all,
+            each_lost_frame_has_one_cause,
+            containers_are_expanded,
+            a_full_buffer_is_announced,
+            a_timeout_and_a_flush_announce_what_is_there,
+            a_list_without_a_buffer_refuses_and_goes_on,
+            a_payload_that_no_buffer_holds_is_refused,
+            a_fault_writes_nothing_and_is_told,
+            an_entry_may_be_taken_away_at_any_time,
+            a_full_event_queue_loses_no_event,
+            several_descriptors_need_one_doorbell,
+            checksums_are_none_given_or_the_cards,
+            bad_descriptors_cost_their_packet,
+            reads_that_fail_cost_their_packet,
+            a_ring_whose_descriptors_cannot_be_read_stops,
+            pings_and_arp_are_answered,
+            a_station_is_asked_for,
+            a_port_passes_frames_each_way,
+            a_port_starts_twenty_times,
+            a_port_stops_under_traffic,
+            a_port_outlives_failed_reads,
+            streams_come_without_a_copy,
+            a_soak_balances,
+        );
+    };
+    (@each $make:expr, $($name:ident),* $(,)?) => {
+        $(
+            #[test]
+            fn $name() {
+                $crate::suite::$name(&|| $make);
+            }
+        )*
+    };
+}

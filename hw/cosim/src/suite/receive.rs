@@ -1,0 +1,193 @@
+//! From the wire to the lists: who gets a frame, and where it ends if nobody does.
+
+use std::collections::BTreeMap;
+
+use pollux_card_model::registers::port;
+use pollux_card_model::{FrameEnd, Register, SimulatedCard, WireFrame};
+
+use super::{Make, count, end, rig, settle};
+use crate::rig::{Form, datagram};
+
+/// Payloads of all lengths, to each stream of each port.
+pub fn each_stream_has_its_own_list<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut rig = rig(make);
+    let mut wanted: BTreeMap<u16, Vec<Vec<u8>>> = BTreeMap::new();
+    // The rig has memory for some dozen lists.
+    for port in 0..4 {
+        for stream in 0..10 {
+            rig.add_list(port as u16 * 32 + stream, 4096, 1000);
+            rig.add_stream(port, stream.into(), 5000 + stream, Form::Payload);
+        }
+        rig.enable(port);
+    }
+    for number in 0..4_usize {
+        for port in 0..4 {
+            for stream in 0..10 {
+                let len = [0, 1, 18 + usize::from(stream), 1472][number];
+                let payload: Vec<u8> = (0..len).map(|i| (i * 3 + port) as u8).collect();
+                rig.put(port, datagram(port, 77, 5000 + stream, &payload));
+                let list = port as u16 * 32 + stream;
+                wanted.entry(list).or_default().push(payload);
+            }
+        }
+    }
+    let mut found: BTreeMap<u16, Vec<Vec<u8>>> = BTreeMap::new();
+    for payload in settle(&mut rig) {
+        assert_eq!(payload.source_port, 77);
+        let list = found.entry(payload.list).or_default();
+        assert_eq!(payload.sequence as usize, list.len());
+        list.push(payload.bytes);
+    }
+    assert!(found == wanted, "payloads are not those that were sent");
+    end(rig);
+}
+
+/// What is no stream's comes whole, if somebody wants it.
+pub fn whole_frames_go_to_the_catch_all<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut rig = rig(make);
+    rig.add_list(16, 16 << 10, 1000);
+    rig.add_list(3, 16 << 10, 1000);
+    rig.add_stream(0, 3, 5003, Form::Frame);
+    rig.enable(0);
+    // The catch-all takes UDP and all others; the card answers nothing.
+    rig.write(&port::THIS, 0, port::NET_CTRL, 0, 0b11_0100);
+    let mut other = vec![0xff; 6];
+    other.extend([2, 0, 0, 0, 0, 9, 0x88, 0xb5]);
+    other.resize(100, 7);
+    let frames = [
+        datagram(0, 7, 9999, b"nobody's"),
+        WireFrame::good(other),
+        datagram(0, 7, 5003, &[5; 700]),
+    ];
+    for frame in &frames {
+        rig.put(0, frame.clone());
+    }
+    let found = settle(&mut rig);
+    let by = |list| -> Vec<_> {
+        let of_it = found.iter().filter(|payload| payload.list == list);
+        of_it.map(|payload| payload.bytes.clone()).collect()
+    };
+    assert_eq!(by(16), [frames[0].bytes.clone(), frames[1].bytes.clone()]);
+    assert_eq!(by(3), [frames[2].bytes.clone()]);
+    end(rig);
+}
+
+/// A frame for each cause, alone and then all of them: each is counted once, where it should be.
+pub fn each_lost_frame_has_one_cause<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut rig = rig(make);
+    rig.add_list(0, 4096, 1000);
+    rig.add_stream(0, 0, 5000, Form::Payload);
+    rig.enable(0);
+    rig.write(&port::THIS, 0, port::MAX_FRAME, 0, 1522);
+    let good = datagram(0, 7, 5000, &[1; 40]);
+    let with = |at: usize, bytes: &[u8]| {
+        let mut frame = good.clone();
+        frame.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+        frame
+    };
+    let ending = |end| WireFrame {
+        end,
+        ..good.clone()
+    };
+    // A header whose sum is right although a field has changed: what is added there is taken from
+    // the identification, which means nothing.
+    let header = |at: usize, value: u16| {
+        let mut frame = good.clone();
+        let before = u16::from_be_bytes([frame.bytes[at], frame.bytes[at + 1]]);
+        frame.bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
+        let id = u32::from(u16::from_be_bytes([frame.bytes[18], frame.bytes[19]]));
+        let id = id + u32::from(before) + u32::from(!value);
+        let id = (id & 0xffff) + (id >> 16);
+        let id = ((id & 0xffff) + (id >> 16)) as u16;
+        frame.bytes[18..20].copy_from_slice(&id.to_be_bytes());
+        frame
+    };
+    let mut cut = good.clone();
+    cut.bytes.truncate(70);
+    let cases: &[(&str, WireFrame, Register)] = &[
+        ("fcs", ending(FrameEnd::BadFcs), port::RX_FCS),
+        ("symbol", ending(FrameEnd::Error), port::RX_SYMBOL),
+        ("runt", WireFrame::good(&good.bytes[..59]), port::RX_RUNT),
+        (
+            "oversize",
+            WireFrame::good(vec![2; 1519]),
+            port::RX_OVERSIZE,
+        ),
+        ("another station", with(5, &[0x77]), port::DROP_ADDRESS),
+        ("another address", header(32, 0x4444), port::DROP_ADDRESS),
+        ("version", header(14, 0x6500), port::DROP_MALFORMED),
+        ("total length", header(16, 19), port::DROP_MALFORMED),
+        ("header sum", with(24, &[0xde]), port::DROP_CHECKSUM),
+        ("payload sum", with(50, &[0xde]), port::DROP_CHECKSUM),
+        ("fragment", header(20, 0x2000), port::DROP_FRAGMENT),
+        ("offset", header(20, 0x0001), port::DROP_FRAGMENT),
+        ("udp length", with(38, &[0, 7]), port::DROP_MALFORMED),
+        ("udp too long", with(38, &[0xff, 0]), port::DROP_MALFORMED),
+        ("cut off", cut, port::DROP_MALFORMED),
+        ("no stream", datagram(0, 7, 5001, &[1; 9]), port::DROP_MISS),
+        ("protocol", header(22, 0x4006), port::DROP_UNSUPPORTED),
+        ("type", with(12, &[0x88, 0xb5]), port::DROP_UNSUPPORTED),
+    ];
+    for (name, frame, register) in cases {
+        let before = count(&rig, 0, *register);
+        rig.put(0, frame.clone());
+        let _ = settle(&mut rig);
+        assert_eq!(count(&rig, 0, *register), before + 1, "{name}");
+    }
+    let taken = rig.outcomes(0).iter().sum::<u64>();
+    assert_eq!(taken, 0, "something was placed");
+    for (_, frame, _) in cases {
+        rig.put(0, frame.clone());
+        rig.put(0, good.clone());
+    }
+    let found = settle(&mut rig);
+    assert_eq!(found.len(), cases.len(), "good frames between bad ones");
+    for (name, _, register) in cases {
+        let of_it = cases.iter().filter(|(_, _, other)| other.at == register.at);
+        assert_eq!(
+            count(&rig, 0, *register),
+            2 * of_it.count() as u64,
+            "{name}"
+        );
+    }
+    assert_eq!(count(&rig, 0, port::RX_FRAMES), 3 * cases.len() as u64);
+    end(rig);
+}
+
+/// The worked example of the container's page, and what a reader refuses.
+pub fn containers_are_expanded<C: SimulatedCard>(make: Make<'_, C>) {
+    let page = include_str!("../../../../docs/formats/rich-hits.md");
+    let blocks: Vec<Vec<u8>> = page
+        .split("```hex\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .map(|block| {
+            let words = block.lines().flat_map(|line| {
+                let bytes = line.split('#').next().unwrap_or("");
+                bytes.split_whitespace()
+            });
+            words
+                .map(|word| u8::from_str_radix(word, 16).unwrap())
+                .collect()
+        })
+        .collect();
+    let [container, expanded] = &blocks[..] else {
+        panic!("the page has another number of examples");
+    };
+    let mut rig = rig(make);
+    rig.add_list(2, 4096, 1000);
+    rig.add_stream(0, 2, 5002, Form::Hits);
+    rig.enable(0);
+    let mut version = container.clone();
+    version[4] = 2;
+    let mut cut = container.clone();
+    cut.truncate(container.len() - 1);
+    for payload in [container, &version, &cut, &b"short".to_vec(), container] {
+        rig.put(0, datagram(0, 7, 5002, payload));
+    }
+    let found: Vec<_> = settle(&mut rig).into_iter().map(|p| p.bytes).collect();
+    assert_eq!(found, [expanded.clone(), expanded.clone()]);
+    let outcomes = rig.outcomes(2);
+    assert_eq!((outcomes[0], outcomes[6], outcomes[7]), (2, 2, 1));
+    end(rig);
+}

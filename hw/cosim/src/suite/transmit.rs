@@ -1,0 +1,400 @@
+//! Rings of descriptors, written by hand: what no driver would write is among it.
+
+use std::sync::Arc;
+
+use pollux_card_model::layouts::{
+    TX_DESCRIPTOR_CHECKSUM_CARD, TX_DESCRIPTOR_CHECKSUM_GIVEN, TX_DESCRIPTOR_EVENT,
+    TX_DESCRIPTOR_FIRST, TX_DESCRIPTOR_LAST, TX_DESCRIPTOR_RAW, TX_SENT_PACKETS, TX_SENT_STATUS,
+};
+use pollux_card_model::registers::{event, host, port, tx};
+use pollux_card_model::{Host, ReadError, SimulatedCard, WireFrame};
+use pollux_mempool::MemoryRegion;
+use pollux_mempool::region::PageSize;
+use pollux_pmd::bus::{DmaMapping, DmaMemory};
+
+use super::answers::{arp, sum};
+use super::{Make, US, count, end, rig, sent};
+use crate::rig::{Rig, peer, station};
+
+/// Descriptors of the ring, records of its queue, and where data begin, in the memory.
+const RING: u32 = 16;
+const RECORDS: u32 = 64;
+const QUEUE_AT: u64 = 4096;
+const DATA_AT: u64 = 16384;
+
+/// The queue that the ring tells.
+const QUEUE: usize = 6;
+
+const WHOLE: u16 = TX_DESCRIPTOR_FIRST | TX_DESCRIPTOR_LAST | TX_DESCRIPTOR_EVENT;
+
+/// A descriptor: what its packet has, and where this piece is.
+#[derive(Clone, Copy)]
+struct Piece {
+    at: u64,
+    len: u32,
+    flags: u16,
+    total: u16,
+    checksum: u16,
+}
+
+/// Ring 0, with memory of its own.
+struct Sending<C: SimulatedCard> {
+    rig: Rig<C>,
+    _mapping: DmaMapping,
+    base: u64,
+    posted: u32,
+    taken: u32,
+    filled: u64,
+}
+
+impl<C: SimulatedCard> Sending<C> {
+    fn new(make: Make<'_, C>) -> Self {
+        let rig = rig(make);
+        let region = MemoryRegion::builder(1 << 17).pages(PageSize::Kib4).build();
+        let mapping = rig.device.map(&Arc::new(region.unwrap())).unwrap();
+        let base = mapping.addresses().iova(0, 1 << 17).unwrap().0;
+        rig.enable(0);
+        let mut sending = Self {
+            rig,
+            _mapping: mapping,
+            base,
+            posted: 0,
+            taken: 0,
+            filled: 0,
+        };
+        let rig = &sending.rig;
+        rig.write64(&event::THIS, 0, event::QUEUE_BASE, QUEUE, base + QUEUE_AT);
+        let control = RECORDS.trailing_zeros() << 8 | 1;
+        rig.write(&event::THIS, 0, event::QUEUE_CTRL, QUEUE, control);
+        rig.write64(&tx::THIS, 0, tx::RING_BASE, 0, base);
+        sending.begin();
+        // Its peer has been heard of.
+        sending.rig.put(0, WireFrame::good(arp(1, true)));
+        sending.rig.advance(5 * US);
+        let _ = sent(&sending.rig, 0);
+        sending
+    }
+
+    /// Switches the ring on, or off and on.
+    fn begin(&mut self) {
+        let control = (QUEUE as u32) << 16 | RING.trailing_zeros() << 8;
+        self.rig.write(&tx::THIS, 0, tx::RING_CTRL, 0, control);
+        self.rig.write(&tx::THIS, 0, tx::RING_CTRL, 0, control | 1);
+        self.posted = 0;
+    }
+
+    /// Puts bytes where the card can read them.
+    fn data(&mut self, bytes: &[u8]) -> u64 {
+        let at = self.base + DATA_AT + self.filled;
+        // At any byte, and never where the last ones are.
+        self.filled = (self.filled + bytes.len() as u64 + 3) % 65536;
+        self.rig.device.with(|_, memory| memory.write(at, bytes));
+        at
+    }
+
+    fn post(&mut self, piece: Piece) {
+        let mut bytes = [0; 32];
+        let them = peer(0, 4000).socket;
+        bytes[..8].copy_from_slice(&piece.at.to_le_bytes());
+        bytes[8..12].copy_from_slice(&piece.len.to_le_bytes());
+        bytes[12..14].copy_from_slice(&piece.flags.to_le_bytes());
+        bytes[14..16].copy_from_slice(&piece.total.to_le_bytes());
+        bytes[16..20].copy_from_slice(&u32::from(*them.ip()).to_le_bytes());
+        bytes[20..22].copy_from_slice(&4000_u16.to_le_bytes());
+        bytes[22..24].copy_from_slice(&3000_u16.to_le_bytes());
+        bytes[24..26].copy_from_slice(&piece.checksum.to_le_bytes());
+        let at = self.base + u64::from(self.posted % RING) * 32;
+        self.rig.device.with(|_, memory| memory.write(at, &bytes));
+        self.posted += 1;
+    }
+
+    fn packet(&mut self, payload: &[u8], flags: u16, checksum: u16) {
+        let at = self.data(payload);
+        let (len, total) = (payload.len() as u32, payload.len() as u16);
+        let flags = flags | WHOLE;
+        self.post(Piece {
+            at,
+            len,
+            flags,
+            total,
+            checksum,
+        });
+    }
+
+    fn doorbell(&mut self) {
+        self.rig
+            .write(&tx::THIS, 0, tx::RING_PRODUCER, 0, self.posted);
+        self.rig.advance(20 * US);
+    }
+
+    /// (descriptors done, packets, status) of each event.
+    fn events(&mut self) -> Vec<(u32, u32, u32)> {
+        let mut all = Vec::new();
+        self.rig.advance(20 * US);
+        loop {
+            let mut record = [0; 64];
+            let at = QUEUE_AT + u64::from(self.taken % RECORDS) * 64;
+            let base = self.base;
+            let read = self.rig.device.with(|_, memory| {
+                let kept = std::mem::take(&mut memory.read_errors);
+                let read = memory.read(base + at, &mut record);
+                memory.read_errors = kept;
+                read
+            });
+            let phase = (self.taken / RECORDS).is_multiple_of(2);
+            if read.is_err() || (record[63] & 0x80 != 0) != phase {
+                return all;
+            }
+            assert_eq!(record[62], 2, "kind");
+            let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| record[at + i]));
+            all.push((word(8), word(TX_SENT_PACKETS), word(TX_SENT_STATUS)));
+            self.taken += 1;
+            self.rig
+                .write(&event::THIS, 0, event::QUEUE_RELEASED, QUEUE, self.taken);
+        }
+    }
+
+    fn fail_reads(&self, plan: impl IntoIterator<Item = Option<ReadError>>) {
+        self.rig
+            .device
+            .with(|_, memory| memory.read_errors.extend(plan));
+    }
+
+    /// The payloads that have been sent; each frame is what it should be.
+    fn payloads(&self) -> Vec<Vec<u8>> {
+        let frames = sent(&self.rig, 0).into_iter().map(|frame| frame.bytes);
+        let udp = frames.filter(|frame| frame[12..14] == [8, 0]);
+        udp.map(|frame| {
+            assert_eq!(frame[..6], peer(0, 0).mac.0);
+            assert_eq!(frame[6..12], station(0, 0).mac.0);
+            assert_eq!(sum(&[&frame[14..34]]), 0, "header sum");
+            assert_eq!(frame[26..30], station(0, 0).socket.ip().octets());
+            assert_eq!(frame[34..38], [0x0b, 0xb8, 0x0f, 0xa0], "ports");
+            let len = usize::from(u16::from_be_bytes([frame[38], frame[39]]));
+            frame[42..34 + len].to_vec()
+        })
+        .collect()
+    }
+}
+
+fn bytes(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i * 11 + len) as u8).collect()
+}
+
+/// Whole packets, pieces at any byte, whole frames; a ring that wraps.
+pub fn several_descriptors_need_one_doorbell<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut sending = Sending::new(make);
+    for round in 0..10_usize {
+        let lens = [0, 1, 18 + round, 1400, 64];
+        for len in lens {
+            sending.packet(&bytes(len), 0, 0);
+        }
+        // One of three pieces, of which only the last asks for an event.
+        let whole = bytes(600);
+        let pieces = [&whole[..1], &whole[1..300], &whole[300..]];
+        for (n, piece) in pieces.into_iter().enumerate() {
+            let at = sending.data(piece);
+            let first = if n == 0 { TX_DESCRIPTOR_FIRST } else { 0 };
+            let last = TX_DESCRIPTOR_LAST | TX_DESCRIPTOR_EVENT;
+            let flags = first | if n == 2 { last } else { 0 };
+            let (len, total) = (piece.len() as u32, 600);
+            sending.post(Piece {
+                at,
+                len,
+                flags,
+                total,
+                checksum: 0,
+            });
+        }
+        sending.doorbell();
+        let mut wanted: Vec<_> = lens.into_iter().map(bytes).collect();
+        wanted.push(whole);
+        assert!(sending.payloads() == wanted, "round {round}");
+        let events = sending.events();
+        let done = sending.posted;
+        assert_eq!(events.len(), 6);
+        assert_eq!(events[5], (done, 1, 0));
+    }
+    let at = sending.data(&[0xee; 100]);
+    let flags = WHOLE | TX_DESCRIPTOR_RAW;
+    sending.post(Piece {
+        at,
+        len: 100,
+        flags,
+        total: 100,
+        checksum: 0,
+    });
+    sending.doorbell();
+    let frames: Vec<_> = sent(&sending.rig, 0);
+    assert_eq!(frames, [WireFrame::good(vec![0xee; 100])]);
+    assert_eq!(sending.rig.read64(&tx::THIS, 0, tx::PACKETS, 0), 61);
+    end(sending.rig);
+}
+
+/// None, the host's, the card's.
+pub fn checksums_are_none_given_or_the_cards<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut sending = Sending::new(make);
+    for (flags, given) in [
+        (0, 0),
+        (TX_DESCRIPTOR_CHECKSUM_GIVEN, 0xbeef),
+        (TX_DESCRIPTOR_CHECKSUM_CARD, 0),
+    ] {
+        for len in [1, 2, 17, 1000] {
+            sending.packet(&bytes(len), flags, given);
+            sending.doorbell();
+            let frames = sent(&sending.rig, 0);
+            assert_eq!(frames.len(), 1);
+            let frame = &frames[0].bytes;
+            let is = u16::from_be_bytes([frame[40], frame[41]]);
+            let udp = &frame[34..42 + len];
+            match flags {
+                0 => assert_eq!(is, 0),
+                TX_DESCRIPTOR_CHECKSUM_GIVEN => assert_eq!(is, given),
+                _ => {
+                    let length = (8 + len as u16).to_be_bytes();
+                    let all = sum(&[&frame[26..34], &[0, 17], &length, udp]);
+                    assert_eq!((all, is == 0), (0, false), "{len} bytes");
+                }
+            }
+        }
+    }
+    end(sending.rig);
+}
+
+/// Lengths that contradict each other: counted, told, and those around them are sent.
+pub fn bad_descriptors_cost_their_packet<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut sending = Sending::new(make);
+    let at = sending.data(&[1; 2000]);
+    let piece = |len, flags, total| Piece {
+        at,
+        len,
+        flags,
+        total,
+        checksum: 0,
+    };
+    let raw = WHOLE | TX_DESCRIPTOR_RAW;
+    let bad = [
+        ("shorter than it says", piece(10, WHOLE, 11)),
+        ("longer than it says", piece(11, WHOLE, 10)),
+        ("too long for a payload", piece(9001, WHOLE, 9001)),
+        ("shorter than a header", piece(13, raw, 13)),
+        ("a piece of nothing", piece(0, WHOLE, 5)),
+    ];
+    for (n, (name, descriptor)) in bad.into_iter().enumerate() {
+        sending.packet(b"before", 0, 0);
+        // Told without being asked.
+        let flags = descriptor.flags & !TX_DESCRIPTOR_EVENT;
+        sending.post(Piece {
+            flags,
+            ..descriptor
+        });
+        sending.packet(b"behind", 0, 0);
+        sending.doorbell();
+        let statuses: Vec<_> = sending.events().iter().map(|event| event.2).collect();
+        assert_eq!(statuses, [0, 1, 0], "{name}");
+        assert_eq!(sending.payloads(), [b"before", b"behind"], "{name}");
+        let counted = sending.rig.read64(&tx::THIS, 0, tx::BAD, 0);
+        assert_eq!(counted, n as u64 + 1, "{name}");
+    }
+    end(sending.rig);
+}
+
+/// Whatever the host answers, or if it does not.
+pub fn reads_that_fail_cost_their_packet<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut sending = Sending::new(make);
+    // Soon, so that nobody waits for it.
+    sending.rig.write(&host::THIS, 0, host::TIMEOUT, 0, 2000);
+    sending.rig.write(&host::THIS, 0, host::QUARANTINE, 0, 4000);
+    let errors = [
+        (ReadError::Unsupported, host::RD_UNSUPPORTED),
+        (ReadError::Abort, host::RD_ABORT),
+        (ReadError::Poisoned, host::RD_POISONED),
+        (ReadError::Unanswered, host::RD_TIMEOUT),
+    ];
+    for (error, register) in errors {
+        // The descriptor is read, and its packet is not.
+        sending.fail_reads([None, Some(error)]);
+        sending.packet(b"lost", 0, 0);
+        sending.doorbell();
+        let statuses: Vec<_> = sending.events().iter().map(|event| event.2).collect();
+        assert_eq!(statuses, [2], "{error:?}");
+        assert_eq!(
+            sending.rig.read64(&host::THIS, 0, register, 0),
+            1,
+            "{error:?}"
+        );
+        sending.packet(b"sent", 0, 0);
+        sending.doorbell();
+        assert_eq!(sending.payloads(), [b"sent"], "{error:?}");
+        let statuses: Vec<_> = sending.events().iter().map(|event| event.2).collect();
+        assert_eq!(statuses, [0], "{error:?}");
+    }
+    assert_eq!(sending.rig.read64(&tx::THIS, 0, tx::READ_FAILED, 0), 4);
+    end(sending.rig);
+}
+
+/// Told, and forgotten when the ring is switched on again; as is more than a ring has.
+pub fn a_ring_whose_descriptors_cannot_be_read_stops<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut sending = Sending::new(make);
+    let status = |sending: &Sending<C>| sending.rig.read(&tx::THIS, 0, tx::RING_STATUS, 0);
+    for round in 0..3 {
+        if round < 2 {
+            sending.fail_reads([Some(ReadError::Abort)]);
+            sending.packet(b"never", 0, 0);
+        } else {
+            sending.posted += RING + 1;
+        }
+        sending.doorbell();
+        let statuses: Vec<_> = sending.events().iter().map(|event| event.2).collect();
+        assert_eq!(statuses, [3]);
+        assert_eq!(status(&sending) & 3, 3, "it has stopped, and is at rest");
+        sending.packet(b"never", 0, 0);
+        sending.doorbell();
+        assert!(sending.payloads().is_empty());
+        sending.begin();
+        assert_eq!(status(&sending) & 2, 0);
+        sending.packet(b"again", 0, 0);
+        sending.doorbell();
+        assert_eq!(sending.payloads(), [b"again"]);
+        assert_eq!(sending.events(), [(1, 1, 0)]);
+    }
+    end(sending.rig);
+}
+
+/// A packet waits until its station has answered, or has been asked for often enough.
+pub fn a_station_is_asked_for<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut sending = Sending::new(make);
+    // 20 us apart, three times.
+    sending.rig.write(&port::THIS, 0, port::ARP_RETRY, 0, 3125);
+    sending
+        .rig
+        .write(&port::THIS, 0, port::ARP_CTRL, 0, 1 << 8 | 3);
+    sending.rig.advance(10 * US);
+    sending.packet(b"waits", 0, 0);
+    sending.doorbell();
+    let requests = sent(&sending.rig, 0);
+    assert!(!requests.is_empty(), "nobody was asked");
+    for request in &requests {
+        assert_eq!(request.bytes[..6], [0xff; 6]);
+        assert_eq!(request.bytes[12..14], [8, 6]);
+        assert_eq!(request.bytes[38..42], peer(0, 0).socket.ip().octets());
+    }
+    sending.rig.put(0, WireFrame::good(arp(2, false)));
+    sending.rig.advance(5 * US);
+    assert_eq!(sending.payloads(), [b"waits"]);
+    // Now it does not answer.
+    sending
+        .rig
+        .write(&port::THIS, 0, port::ARP_CTRL, 0, 1 << 8 | 3);
+    sending.rig.advance(10 * US);
+    sending.packet(b"lost", 0, 0);
+    sending.doorbell();
+    let mut asked = 0;
+    for _ in 0..10 {
+        asked += sent(&sending.rig, 0).len();
+    }
+    assert_eq!(asked, 3);
+    assert_eq!(count(&sending.rig, 0, port::TX_UNRESOLVED), 1);
+    let _ = sending.events();
+    end(sending.rig);
+}

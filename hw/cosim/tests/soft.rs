@@ -1,0 +1,3 @@
+//! The card in software passes the suite.
+
+pollux_cosim::conformance!(pollux_card_model::SoftCard::new());
