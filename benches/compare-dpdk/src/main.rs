@@ -42,7 +42,8 @@ struct Options {
     /// The core that measures, and a second one for rings across cores.
     #[arg(long, default_value = "0,1", value_name = "A,B")]
     cores: String,
-    /// Only the groups named: memory, rings, ports, net; or dpdk_port, which runs by itself.
+    /// Only the groups named: memory, rings, ports, net; or one that runs by itself: mpmc_2core,
+    /// dpdk_port.
     #[arg(long, value_delimiter = ',', value_name = "GROUP")]
     only: Vec<String>,
 }
@@ -137,7 +138,10 @@ fn run(only: &[String], rounds: usize, second: Option<usize>) -> Result<Vec<Row>
     if wanted("ports") {
         rows.extend(ports::rows(rounds)?);
     }
-    // By itself: what the others are compared with is not to change with it.
+    // By themselves: what the others are compared with is not to change with them.
+    if only == ["mpmc_2core"] {
+        rows.extend(rings::mpmc_across(rounds, second)?);
+    }
     if only == ["dpdk_port"] {
         rows.extend(ports::dpdk_rows(rounds)?);
     }

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use core_affinity::CoreId;
 use dpdk_sys as dpdk;
 use pollux_mempool::ring::{Mpmc, spsc};
@@ -53,6 +53,17 @@ pub(crate) fn rows(rounds: usize, second_core: Option<usize>) -> Result<Vec<Row>
         rows.extend(compare(&mut across, rounds)?);
     }
     Ok(rows)
+}
+
+/// A ring for many between two cores, which is in none of the rows above.
+pub(crate) fn mpmc_across(rounds: usize, second_core: Option<usize>) -> Result<Vec<Row>> {
+    let core = second_core.context("needs two cores: see --cores")?;
+    let mut across = MultiAcross {
+        ours: Mpmc::new(SIZE as usize)?,
+        theirs: eal::ring(c"mpmc_across", SIZE, 0)?,
+        core: CoreId { id: core },
+    };
+    compare(&mut across, rounds)
 }
 
 struct Spsc {
@@ -108,6 +119,10 @@ impl Operation for Multi {
     }
 }
 
+/// A pair falls into one of several steady states and changes it every few hundred microseconds: a
+/// slice must hold many of them, or its best is the luckiest state.
+const ACROSS: u64 = 1 << 18;
+
 /// One core pushes, another pops. A slice counts only if both threads run all the while: on a
 /// busy machine look at the spread first.
 struct Across {
@@ -119,25 +134,18 @@ struct Across {
 
 impl Operation for Across {
     const NAME: &'static str = "ring_spsc_2core";
-    /// A pair falls into one of several steady states and changes it every few hundred
-    /// microseconds: a slice must hold many of them, or its best is the luckiest state.
-    const ELEMENTS: u64 = 1 << 18;
+    const ELEMENTS: u64 = ACROSS;
 
     fn ours<const B: usize>(&mut self, turns: u64) -> u64 {
         let (producer, consumer) = (&mut self.producer, &mut self.consumer);
         on_two_cores(
             self.core,
-            || produce::<B>(producer, turns),
-            || consume::<B>(consumer, turns),
+            || produce::<B>(turns, |items| producer.push_bulk(items)),
+            || consume::<B>(turns, |items| consumer.pop_bulk(items)),
         )
     }
 
     fn dpdk(&mut self, burst: u32, turns: u64) -> u64 {
-        /// A DPDK ring, for the thread on the other core.
-        struct Shared(*mut dpdk::rte_ring);
-        // SAFETY: one thread enqueues, the other dequeues: what this ring is for.
-        unsafe impl Send for Shared {}
-
         let (ours, theirs) = (self.theirs, Shared(self.theirs));
         on_two_cores(
             self.core,
@@ -152,6 +160,46 @@ impl Operation for Across {
     }
 }
 
+/// As [`Across`], with rings that could have more of either side.
+struct MultiAcross {
+    ours: Mpmc<usize>,
+    theirs: *mut dpdk::rte_ring,
+    core: CoreId,
+}
+
+impl Operation for MultiAcross {
+    const NAME: &'static str = "ring_mpmc_2core";
+    const ELEMENTS: u64 = ACROSS;
+
+    fn ours<const B: usize>(&mut self, turns: u64) -> u64 {
+        let ring = &self.ours;
+        on_two_cores(
+            self.core,
+            || produce::<B>(turns, |items| ring.push_bulk(items)),
+            || consume::<B>(turns, |items| ring.pop_bulk(items)),
+        )
+    }
+
+    fn dpdk(&mut self, burst: u32, turns: u64) -> u64 {
+        let (ours, theirs) = (self.theirs, Shared(self.theirs));
+        on_two_cores(
+            self.core,
+            // SAFETY: a live ring.
+            || unsafe { dpdk::timed_ring_mp_produce(ours, burst, turns) },
+            move || {
+                let Shared(ring) = { theirs };
+                // SAFETY: a live ring.
+                unsafe { dpdk::timed_ring_mc_consume(ring, burst, turns) }
+            },
+        )
+    }
+}
+
+/// A DPDK ring, for the thread on the other core.
+struct Shared(*mut dpdk::rte_ring);
+// SAFETY: one thread enqueues, the other dequeues: what any ring is for.
+unsafe impl Send for Shared {}
+
 /// Between two looks at a ring that is empty or full, as in the C loops: a poll loop has other
 /// things to do in between, and a side that looks all the time takes the line of the other's index
 /// away from it.
@@ -163,12 +211,12 @@ fn stand_off() {
 }
 
 #[inline(never)]
-fn produce<const B: usize>(producer: &mut spsc::Producer<usize>, turns: u64) -> u64 {
+fn produce<const B: usize>(turns: u64, mut push: impl FnMut(&[usize; B]) -> bool) -> u64 {
     let items = [0; B];
     timed(turns, || {
         // An array, not a slice: its length must stay a constant.
         let items: &[usize; B] = black_box(&items);
-        while !producer.push_bulk(items) {
+        while !push(items) {
             stand_off();
         }
         true
@@ -176,11 +224,14 @@ fn produce<const B: usize>(producer: &mut spsc::Producer<usize>, turns: u64) -> 
 }
 
 #[inline(never)]
-fn consume<const B: usize>(consumer: &mut spsc::Consumer<usize>, turns: u64) -> u64 {
+fn consume<const B: usize>(
+    turns: u64,
+    mut pop: impl FnMut(&mut [MaybeUninit<usize>; B]) -> bool,
+) -> u64 {
     let mut items = [MaybeUninit::uninit(); B];
     timed(turns, || {
         let items: &mut [MaybeUninit<usize>; B] = black_box(&mut items);
-        while !consumer.pop_bulk(items) {
+        while !pop(items) {
             stand_off();
         }
         true

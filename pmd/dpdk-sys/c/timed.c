@@ -144,6 +144,8 @@ stand_off(void)
 
 SIDE_LOOP(ring_produce, rte_ring_sp_enqueue_bulk)
 SIDE_LOOP(ring_consume, rte_ring_sc_dequeue_bulk)
+SIDE_LOOP(ring_mp_produce, rte_ring_mp_enqueue_bulk)
+SIDE_LOOP(ring_mc_consume, rte_ring_mc_dequeue_bulk)
 
 /* The layers that a demux of UDP over IPv4 asks for; tunnels are not looked into. */
 #define LAYERS (RTE_PTYPE_L2_MASK | RTE_PTYPE_L3_MASK | RTE_PTYPE_L4_MASK)

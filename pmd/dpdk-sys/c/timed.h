@@ -23,9 +23,11 @@ uint64_t timed_mbuf_live(struct rte_mempool *pool, struct rte_mbuf **live, unsig
 uint64_t timed_ring_spsc(struct rte_ring *ring, unsigned burst, uint64_t turns);
 uint64_t timed_ring_mpmc(struct rte_ring *ring, unsigned burst, uint64_t turns);
 
-/* The two sides of a ring between two cores. */
+/* The two sides of a ring between two cores: for one producer and one consumer, for many. */
 uint64_t timed_ring_produce(struct rte_ring *ring, unsigned burst, uint64_t turns);
 uint64_t timed_ring_consume(struct rte_ring *ring, unsigned burst, uint64_t turns);
+uint64_t timed_ring_mp_produce(struct rte_ring *ring, unsigned burst, uint64_t turns);
+uint64_t timed_ring_mc_consume(struct rte_ring *ring, unsigned burst, uint64_t turns);
 
 /* rte_eth_rx_burst + rte_eth_tx_burst on one port that frees what is sent. */
 uint64_t timed_rx_tx(uint16_t port, unsigned burst, uint64_t turns);
