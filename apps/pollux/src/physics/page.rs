@@ -101,7 +101,12 @@ pub(super) fn files(
         ),
         (
             "physics-pileup.svg",
-            svg(&pileup, "other events in the slot", range, &over_pileup),
+            svg(
+                &pileup,
+                "other events in the slot",
+                [75.0, 100.0],
+                &over_pileup,
+            ),
         ),
     ]
 }
