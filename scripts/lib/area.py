@@ -1,0 +1,107 @@
+"""Estimates of what the card takes of an FPGA: which modules, what Yosys says of one, hw/docs/area.md."""
+
+import re
+
+# Modules of the card with its parameters as they are, and how many of each there are; wiring is not listed.
+PARTS = {
+    "Ports (4)": (4, ("mac_rx", "mac_tx", "link_fault", "pause", "net", "rx_fifo", "decompress", "place", "tx_read",
+                      "tx_fifo", "generator", "port_regs", "axil_cdc")),
+    "Memory": (1, ("clop", "tlb", "event_writer", "event_irq", "tx_ring", "rd_mux", "clop_regs", "tlb_regs",
+                   "event_regs", "tx_regs")),
+    "Host bus": (1, ("csr", "wr_mux", "dma_wr", "dma_rd", "msix", "card_regs", "host_regs")),
+    "Timing": (1, ("timing_block",)),
+}
+# Banks of counters, by how many they hold.
+COUNTERS = {"Ports (4)": (4, 24, 14), "Memory": (1, 16, 14), "Host bus": (1, 10, 1)}
+
+# Of a family: what its logic is called; how it is synthesised; cells that are logic and registers; bits of
+# memory of a cell.
+FAMILIES = {
+    "intel": ("Intel ALUT", "synth_intel_alm -family arriav -top {top}", r"MISTRAL_ALUT", r"MISTRAL_FF$",
+              {"MISTRAL_M10K": 10240, "MISTRAL_MLAB": 32}),
+    "xilinx": ("AMD LUT", "synth_xilinx -family xcup -flatten -noiopad -top {top}", r"LUT[1-6]$", r"FD[RSCP]E$",
+               {"RAMB36E2": 36864, "RAMB18E2": 18432, "RAM32M16": 512, "RAM64M8": 512, "RAM32X1D": 32, "RAM64X1D": 64}),
+}
+
+TEXT = """\
+<!-- Made by scripts/gateware area: do not edit. -->
+# Area
+
+Estimates by Yosys {version}: each module alone, with the card's parameters, without what joins them, timing, place and
+route. They say what is large and what grows, not what a vendor's tool would report.
+
+- Intel: `synth_intel_alm -family arriav`. Memories whose reads can be held, as those of fifos, are made of small blocks
+  here, with logic around them, where a vendor's tool would take M20K.
+- AMD: `synth_xilinx -family xcup`.
+- Memory is that of the blocks taken. A family of which not all modules were synthesised is left out.
+
+{table}
+
+NaNet-10, as its authors report it from the vendor's synthesis for a Stratix V:
+
+| block | ALUT | registers | MB |
+| --- | --- | --- | --- |
+| whole | 83 611 | 132 194 | 1.17 |
+| 10GbE I/O, 4 ports | 40 503 | 84 935 | 0.007 |
+| network interface | 31 033 | 34 389 | 0.825 |
+| router | 7 954 | 7 957 | 0.338 |
+| PCIe | 3 902 | 4 449 | |
+
+It has the vendor's MACs and an interface to PCIe; here there are MACs, and neither PCS nor PCIe.
+"""
+
+
+def modules():
+    """All that is synthesised: name, and parameters."""
+    for _, names in PARTS.values():
+        for name in names:
+            yield name, {}
+    for _, count, width in COUNTERS.values():
+        yield f"counters-{count}", {"COUNT": count, "AMOUNT_W": width}
+
+
+def script(module, parameters, family, files, libraries, stat):
+    """What Yosys is to do."""
+    top = module.split("-")[0]
+    settings = "".join(f" -chparam {name} {value}" for name, value in parameters.items())
+    return (f"read_verilog -sv {files}; hierarchy -check -top {top}{settings} {libraries}; "
+            f"{FAMILIES[family][1].format(top=top)}; tee -o {stat} stat")
+
+
+def measured(stat, family):
+    """Logic, registers and bits of memory, of what `stat` says."""
+    _, _, logic, registers, memories = FAMILIES[family]
+    cells = {cell: int(count) for cell, count in re.findall(r"^ +([A-Z]\w+) +(\d+)$", stat, re.MULTILINE)}
+    return [sum(count for cell, count in cells.items() if re.match(logic, cell)),
+            sum(count for cell, count in cells.items() if re.match(registers, cell)),
+            sum(cells.get(cell, 0) * bits for cell, bits in memories.items())]
+
+
+def cells_of(figures):
+    """Thousands apart, memory in kbit."""
+    return " | ".join(f"{logic:,} | {registers:,} | {round(bits / 1024)}".replace(",", " ")
+                      for logic, registers, bits in figures)
+
+
+def complete(results):
+    """Families of which all modules have figures, in {family: {module: figures}}."""
+    return [family for family in FAMILIES if all(name in results.get(family, {}) for name, _ in modules())]
+
+
+def page(results, version):
+    """The page, of {family: {module: figures}}."""
+    families = complete(results)
+    rows, whole = [], [[0] * 3 for _ in families]
+    for group, (times, names) in PARTS.items():
+        counters = [f"counters-{COUNTERS[group][1]}"] if group in COUNTERS else []
+        total, inner = [[0] * 3 for _ in families], []
+        for name in (*names, *counters):
+            figures = [results[family][name] for family in families]
+            inner.append(f"| `{name.split('-')[0]}` | each | {cells_of(figures)} |")
+            total = [[sum_ + times * one for sum_, one in zip(*pair)] for pair in zip(total, figures)]
+        rows += [f"| **{group}** | all | {cells_of(total)} |", *inner]
+        whole = [[sum_ + one for sum_, one in zip(*pair)] for pair in zip(whole, total)]
+    heads = " | ".join(f"{FAMILIES[family][0]} | registers | kbit" for family in families)
+    table = [f"| module | | {heads} |", "| --- | --- |" + " --- |" * 3 * len(families),
+             f"| **The card** | all | {cells_of(whole)} |", *rows]
+    return TEXT.format(version=version, table="\n".join(table))
