@@ -185,6 +185,8 @@ pub(crate) struct RootPort {
     /// What the card sees in this cycle.
     driven: CoreIn,
     registers: Registers,
+    /// Register accesses so far.
+    asked: u64,
 }
 
 impl RootPort {
@@ -199,6 +201,7 @@ impl RootPort {
             traffic: Traffic::default(),
             driven: CoreIn::default(),
             registers: Registers::default(),
+            asked: 0,
         };
         port.set_behaviour(behaviour);
         port
@@ -290,6 +293,11 @@ impl RootPort {
         self.downstream.requests()
     }
 
+    /// Register accesses that were made, and those of them that the card has taken.
+    pub(crate) fn accesses(&self) -> (u64, u64) {
+        (self.asked, self.asked - self.requests() as u64)
+    }
+
     /// Whether nothing is on its way, either way.
     pub(crate) fn is_idle(&self) -> bool {
         self.upstream.is_idle() && self.downstream.is_idle()
@@ -303,6 +311,7 @@ impl RootPort {
             behaviour: &self.behaviour,
         };
         self.downstream.request(now, tlp, &mut draw);
+        self.asked += 1;
     }
 
     /// Asks for a register.
@@ -313,6 +322,7 @@ impl RootPort {
             behaviour: &self.behaviour,
         };
         self.downstream.request(now, tlp, &mut draw);
+        self.asked += 1;
     }
 
     /// A completion that answers no read of the card.

@@ -39,6 +39,8 @@ const RESET_CYCLES: u64 = 16;
 const ANSWER_PS: u64 = 200_000_000;
 /// Register writes that may be on their way to the card.
 const POSTED_REQUESTS: usize = 16;
+/// What an access takes at most from the host bus to its register, across clocks.
+const ACCESS_PS: u64 = 400_000;
 /// Cycles of `clk_net` that a pulse at the timing connector is high, and then low.
 const PULSE: u8 = 2;
 
@@ -56,6 +58,14 @@ pub enum SimulatorError {
     NoCoverage,
 }
 
+/// A frame that was put on a wire behind register accesses: it comes when those have been done.
+struct Held {
+    accesses: u64,
+    port: usize,
+    frame: WireFrame,
+    from: Option<u64>,
+}
+
 /// The card from its RTL.
 pub struct VerilatedCard {
     model: Model,
@@ -65,6 +75,7 @@ pub struct VerilatedCard {
     net: NetIn,
     senders: [Sender; PORTS],
     receivers: [Receiver; PORTS],
+    held: VecDeque<Held>,
     pulses: Pulses,
     core_cycles: u64,
     watch: Option<Watch>,
@@ -84,6 +95,7 @@ impl VerilatedCard {
             net: NetIn::default(),
             senders: Default::default(),
             receivers: Default::default(),
+            held: VecDeque::new(),
             pulses: Pulses::default(),
             core_cycles: 0,
             watch: None,
@@ -212,6 +224,15 @@ impl VerilatedCard {
     }
 
     fn wires(&mut self, now: u64, seen: &model::NetOut) {
+        let (_, taken) = self.port.accesses();
+        while let Some(first) = self.held.front_mut().filter(|held| held.accesses <= taken) {
+            if *first.from.get_or_insert(now + ACCESS_PS) > now {
+                break;
+            }
+            if let Some(held) = self.held.pop_front() {
+                self.senders[held.port].put(held.frame);
+            }
+        }
         let words = seen.data.into_iter().zip(seen.control);
         for (receiver, word) in self.receivers.iter_mut().zip(words) {
             if self.net.reset == 0 {
@@ -295,13 +316,27 @@ impl SimulatedCard for VerilatedCard {
     }
 
     fn put(&mut self, port: usize, frame: WireFrame) {
-        if let Some(sender) = self.senders.get_mut(port) {
-            sender.put(frame);
+        let (accesses, taken) = self.port.accesses();
+        let from = None;
+        let held = Held {
+            accesses,
+            port,
+            frame,
+            from,
+        };
+        if port >= PORTS {
+            return;
+        }
+        if accesses == taken && self.held.is_empty() {
+            self.senders[port].put(held.frame);
+        } else {
+            self.held.push_back(held);
         }
     }
 
     fn coming(&self, port: usize) -> usize {
-        self.senders.get(port).map_or(0, Sender::left)
+        let held = self.held.iter().filter(|held| held.port == port).count();
+        held + self.senders.get(port).map_or(0, Sender::left)
     }
 
     fn take(&mut self, port: usize) -> Option<WireFrame> {
