@@ -57,13 +57,14 @@ impl Store {
         self.places.get(at / 4).copied().flatten()
     }
 
-    /// All as after a reset, but for the host block, which keeps its settings and counts.
+    /// All as after a reset by register: blocks of the card and of the host bus keep their settings
+    /// and counts (hw/docs/operations.md, Start, stop, reset).
     pub(super) fn reset(&mut self) {
         for (i, place) in self.places.iter().enumerate() {
             let (Some(word), Some(place)) = (self.words.get_mut(i), place) else {
                 continue;
             };
-            if place.kind != host::THIS.kind {
+            if ![card::THIS.kind, host::THIS.kind].contains(&place.kind) {
                 *word = place.register.reset;
             }
         }
