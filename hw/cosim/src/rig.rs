@@ -117,15 +117,7 @@ impl<C: SimulatedCard> Rig<C> {
         rig.write64(&tlb::THIS, 0, tlb::ENTRY_BUS, 0, base);
         rig.write(&tlb::THIS, 0, tlb::ENTRY_CTRL, 0, LOG2_PAGE << 8 | 1);
         for queue in 0..rig.ports() {
-            let at = base + (queue * QUEUE_BYTES) as u64;
-            rig.write64(&event::THIS, 0, event::QUEUE_BASE, queue, at);
-            rig.write(
-                &event::THIS,
-                0,
-                event::QUEUE_CTRL,
-                queue,
-                LOG2_RECORDS << 8 | 1,
-            );
+            rig.begin_queue(queue);
         }
         Ok(rig)
     }
@@ -135,6 +127,14 @@ impl<C: SimulatedCard> Rig<C> {
     pub fn ports(&self) -> usize {
         let has = self.read(&card::THIS, 0, card::HAS, 0);
         (has & 0xff) as usize
+    }
+
+    /// Switches on an event queue, one of 8, which is off.
+    pub fn begin_queue(&self, queue: usize) {
+        let at = self.base + (queue * QUEUE_BYTES) as u64;
+        self.write64(&event::THIS, 0, event::QUEUE_BASE, queue, at);
+        let control = LOG2_RECORDS << 8 | 1;
+        self.write(&event::THIS, 0, event::QUEUE_CTRL, queue, control);
     }
 
     /// Writes number `n` of a register in a block.
@@ -314,7 +314,7 @@ impl<C: SimulatedCard> Rig<C> {
     }
 
     /// The next record of a queue, if its phase bit is the one of this pass.
-    fn event(&mut self, queue: usize) -> Option<[u8; 64]> {
+    pub fn event(&mut self, queue: usize) -> Option<[u8; 64]> {
         let number = *self.consumed.get(queue)?;
         let at = queue * QUEUE_BYTES + (number as usize % (1 << LOG2_RECORDS)) * 64;
         let record: [u8; 64] = self.memory_at(at, 64).try_into().ok()?;

@@ -1,5 +1,9 @@
 //! Lists of buffers, the TLB, and event queues.
 
+use pollux_card_model::layouts::{
+    EVENT_RECORD_INDEX, EVENT_RECORD_KIND, EVENT_RECORD_SEQUENCE, TLB_FAULT_ADDRESS,
+    TLB_FAULT_KIND, TLB_FAULT_REASON,
+};
 use pollux_card_model::registers::{clop, event, tlb};
 use pollux_card_model::{Register, SimulatedCard};
 
@@ -16,6 +20,9 @@ fn one_stream<C: SimulatedCard>(make: Make<'_, C>, size: usize, timeout: u32) ->
 }
 
 const NEVER: u32 = 0x7fff_ffff;
+
+/// The queue of events of faults.
+const FAULTS_QUEUE: usize = 7;
 
 fn list<C: SimulatedCard>(rig: &Rig<C>, register: Register) -> u32 {
     rig.read(&clop::THIS, 0, register, 0)
@@ -107,21 +114,37 @@ pub fn a_payload_that_no_buffer_holds_is_refused<C: SimulatedCard>(make: Make<'_
     end(rig);
 }
 
-/// No entry of the TLB covers a list: nothing is written, and who asks for it is told.
+/// No entry of the TLB covers a list: nothing is written, and who asks for it is told, sooner or
+/// later: faults wait for room in their queue, and those that find no room to wait are counted.
 pub fn a_fault_writes_nothing_and_is_told<C: SimulatedCard>(make: Make<'_, C>) {
     let mut rig = one_stream(make, 4096, 100);
     // The list is behind the page.
     rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 0);
-    let base = rig.read64(&clop::THIS, 0, clop::LIST_BASE, 0);
-    rig.write64(&clop::THIS, 0, clop::LIST_BASE, 0, base + (1 << 24));
+    let base = rig.read64(&clop::THIS, 0, clop::LIST_BASE, 0) + (1 << 24);
+    rig.write64(&clop::THIS, 0, clop::LIST_BASE, 0, base);
     rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 1);
-    // Events of faults go to queue 7, which nobody has set up: they are lost, and counted.
-    rig.write(&tlb::THIS, 0, tlb::CTRL, 0, 7 << 8 | 1);
-    put(&rig, 3, 100);
-    assert_eq!(rig.outcomes(0), [0, 0, 0, 0, 3, 0, 0, 0]);
-    assert_eq!(rig.read64(&tlb::THIS, 0, tlb::FAULTS, 0), 3);
-    assert_eq!(rig.read64(&tlb::THIS, 0, tlb::EVENTS_LOST, 0), 3);
-    assert!(rig.flush().is_empty());
+    rig.write(&tlb::THIS, 0, tlb::CTRL, 0, (FAULTS_QUEUE as u32) << 8 | 1);
+    put(&rig, 12, 100);
+    assert_eq!(rig.outcomes(0), [0, 0, 0, 0, 12, 0, 0, 0]);
+    let counts = |rig: &Rig<C>| {
+        [tlb::FAULTS, tlb::EVENTS_LOST].map(|counter| rig.read64(&tlb::THIS, 0, counter, 0))
+    };
+    // The queue is off.
+    assert_eq!(counts(&rig), [12, 4]);
+    rig.begin_queue(FAULTS_QUEUE);
+    rig.advance(20 * US);
+    put(&rig, 1, 100);
+    assert_eq!(counts(&rig), [13, 4]);
+    for sequence in 0..9_u32 {
+        let record = rig.event(FAULTS_QUEUE).unwrap();
+        let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| record[at + i]));
+        assert_eq!(record[EVENT_RECORD_KIND], TLB_FAULT_KIND);
+        assert_eq!(word(EVENT_RECORD_SEQUENCE), sequence);
+        assert_eq!((word(EVENT_RECORD_INDEX), word(TLB_FAULT_REASON)), (0, 0));
+        let (low, high) = (word(TLB_FAULT_ADDRESS), word(TLB_FAULT_ADDRESS + 4));
+        assert_eq!(u64::from(high) << 32 | u64::from(low), base);
+    }
+    assert!(rig.event(FAULTS_QUEUE).is_none() && rig.flush().is_empty());
     end(rig);
 }
 

@@ -1,4 +1,4 @@
-//! Lists of buffers (docs/formats/clop.md) and the TLB.
+//! Lists of buffers (docs/formats/clop.md).
 
 use super::SoftCard;
 use super::events::put;
@@ -6,10 +6,9 @@ use crate::layouts::{
     CLOP_BUFFER_FIRST, CLOP_BUFFER_KIND, CLOP_BUFFER_LAST, CLOP_BUFFER_OLDEST,
     CLOP_BUFFER_PAYLOADS, CLOP_BUFFER_REASON, CLOP_BUFFER_STAGES, EVENT_RECORD_FLAGS,
     EVENT_RECORD_INDEX, EVENT_RECORD_KIND, EVENT_RECORD_LENGTH, EVENT_RECORD_SEQUENCE,
-    EVENT_RECORD_STREAM, EVENT_RECORD_WIRE, TLB_FAULT_ADDRESS, TLB_FAULT_FUNCTION, TLB_FAULT_KIND,
-    TLB_FAULT_REASON, TLB_FAULT_STAGES,
+    EVENT_RECORD_STREAM, EVENT_RECORD_WIRE,
 };
-use crate::registers::{clop, tlb};
+use crate::registers::clop;
 use crate::simulated::Host;
 
 /// Why a buffer is announced.
@@ -301,66 +300,5 @@ impl SoftCard {
             ..List::default()
         };
         true
-    }
-
-    /// The bus address of a payload's place; a fault is counted, and told where that is asked for.
-    fn translate(
-        &mut self,
-        host: &mut dyn Host,
-        at: u64,
-        len: u32,
-        func: u32,
-        list: usize,
-    ) -> Option<u64> {
-        let mut reason = 0_u32;
-        for entry in 0..tlb::ENTRY_CTRL.count {
-            let register = |register: crate::Register| tlb::THIS.at + register.of(entry);
-            let control = self.store.get(register(tlb::ENTRY_CTRL));
-            let page = 1_u64 << (control >> 8 & 31).clamp(12, 30);
-            let start = self.store.get64(register(tlb::ENTRY_VIRTUAL)) & !(page - 1);
-            if control & 1 == 0 || at & !(page - 1) != start {
-                continue;
-            }
-            if control >> 16 & 0xff != func {
-                reason = 2;
-            } else if (at - start) + u64::from(len) > page {
-                reason = 1;
-            } else {
-                let bus = self.store.get64(register(tlb::ENTRY_BUS)) & !(page - 1);
-                return Some(bus + (at - start));
-            }
-        }
-        self.store.count(tlb::THIS.at + tlb::FAULTS.at, 1);
-        let control = self.store.get(tlb::THIS.at + tlb::CTRL.at);
-        if control & 1 == 1 {
-            let queue = (control >> 8 & 7) as usize;
-            let mut record = [0; 64];
-            put(
-                &mut record,
-                EVENT_RECORD_INDEX,
-                &(list as u32).to_le_bytes(),
-            );
-            put(&mut record, EVENT_RECORD_LENGTH, &len.to_le_bytes());
-            put(
-                &mut record,
-                EVENT_RECORD_SEQUENCE,
-                &self.faults.to_le_bytes(),
-            );
-            put(&mut record, EVENT_RECORD_KIND, &[TLB_FAULT_KIND]);
-            put(&mut record, TLB_FAULT_ADDRESS, &at.to_le_bytes());
-            put(&mut record, TLB_FAULT_FUNCTION, &func.to_le_bytes());
-            put(&mut record, TLB_FAULT_REASON, &reason.to_le_bytes());
-            put(
-                &mut record,
-                TLB_FAULT_STAGES + 8,
-                &(self.stamp() as u32).to_le_bytes(),
-            );
-            if self.has_room(queue) && self.tell(host, queue, record) {
-                self.faults = self.faults.wrapping_add(1);
-            } else {
-                self.store.count(tlb::THIS.at + tlb::EVENTS_LOST.at, 1);
-            }
-        }
-        None
     }
 }

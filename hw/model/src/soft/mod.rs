@@ -11,6 +11,7 @@ mod ports;
 mod send;
 mod store;
 mod timing;
+mod tlb;
 
 use std::collections::HashMap;
 
@@ -20,7 +21,8 @@ use self::ports::Port;
 use self::send::Ring;
 use self::store::{Place, Store, WINDOW};
 use self::timing::Timing;
-use crate::registers::{card, clop, event, host, port, timing as timing_block, tlb, tx};
+use self::tlb::Faults;
+use crate::registers::{card, clop, event, host, port, timing as timing_block, tx};
 use crate::simulated::{Host, LinkSignal, ReadError, SimulatedCard, TimingInput, WireFrame};
 
 /// A cycle of the core, and of the ports, in picoseconds.
@@ -54,8 +56,7 @@ pub struct SoftCard {
     timing: Timing,
     /// Pulses at the connector that have not been looked at.
     pulses: Vec<TimingInput>,
-    /// Events of faults.
-    faults: u32,
+    faults: Faults,
 }
 
 impl Default for SoftCard {
@@ -82,7 +83,7 @@ impl SoftCard {
             arp_age: vec![HashMap::new(); PORTS],
             timing: Timing::default(),
             pulses: Vec::new(),
-            faults: 0,
+            faults: Faults::default(),
         }
     }
 
@@ -156,6 +157,7 @@ impl SoftCard {
             self.work_sender(n);
             self.transmit(n);
         }
+        self.tell_faults(host);
         self.interrupt(host);
     }
 
@@ -207,7 +209,7 @@ impl SoftCard {
         self.interrupt(host);
     }
 
-    /// Everything but the host block, time and wires is as after power.
+    /// Everything but registers, time and wires is as after power.
     fn clear(&mut self) {
         let mut fresh = Self::new();
         std::mem::swap(&mut fresh.store, &mut self.store);
@@ -285,7 +287,6 @@ impl SoftCard {
             }
             kind if kind == timing_block::THIS.kind => self.timing_written(register.at),
             kind if kind == event::THIS.kind => self.queue_written(n, register.at, before, now),
-            kind if kind == tlb::THIS.kind => {}
             kind if kind == tx::THIS.kind => self.ring_written(n, register.at, before, now),
             kind if kind == clop::THIS.kind => self.list_written(n, register.at, before, now),
             kind if kind == port::THIS.kind => self.port_written(instance, register.at, value),
