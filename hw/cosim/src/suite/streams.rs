@@ -70,7 +70,7 @@ pub fn streams_come_without_a_copy<C: SimulatedCard>(make: Make<'_, C>) {
         let balance = streams.stop().unwrap();
         let ends = delivered + balance.delivered + balance.dropped_total();
         assert_eq!(balance.from_wire, ends, "{balance}");
-        assert!(balance.from_wire <= put && delivered > 60, "{balance}");
+        assert!(balance.from_wire <= put && delivered > 0, "{balance}");
         let left = device.with(|_, memory| (memory.trespasses, memory.mapped()));
         assert_eq!(left, (0, 0));
         // What has not come yet finds nobody.

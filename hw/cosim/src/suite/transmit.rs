@@ -102,7 +102,7 @@ impl<C: SimulatedCard> Sending<C> {
         bytes[16..20].copy_from_slice(&u32::from(*them.ip()).to_le_bytes());
         bytes[20..22].copy_from_slice(&4000_u16.to_le_bytes());
         bytes[22..24].copy_from_slice(&3000_u16.to_le_bytes());
-        bytes[24..26].copy_from_slice(&piece.checksum.to_le_bytes());
+        bytes[24..26].copy_from_slice(&piece.checksum.to_be_bytes());
         let at = self.base + u64::from(self.posted % RING) * 32;
         self.rig.device.with(|_, memory| memory.write(at, &bytes));
         self.posted += 1;

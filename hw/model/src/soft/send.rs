@@ -338,7 +338,8 @@ impl SoftCard {
             let checksum = if first.has(TX_DESCRIPTOR_CHECKSUM_CARD) {
                 None
             } else if first.has(TX_DESCRIPTOR_CHECKSUM_GIVEN) {
-                Some(first.u16(TX_DESCRIPTOR_CHECKSUM))
+                // As it stands in the header.
+                Some(u16::from_be_bytes(first.field(TX_DESCRIPTOR_CHECKSUM)))
             } else {
                 Some(0)
             };
