@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
-use std::net::UdpSocket;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -298,6 +299,17 @@ fn the_duration_bounds_a_run() {
     );
 }
 
+/// A datagram, also where the process was stopped and continued meanwhile: a wait with a limit is
+/// not taken up again by the kernel (signal(7)).
+fn receive(socket: &UdpSocket, bytes: &mut [u8]) -> (usize, SocketAddr) {
+    loop {
+        match socket.recv_from(bytes) {
+            Err(why) if why.kind() == ErrorKind::Interrupted => {}
+            received => return received.unwrap(),
+        }
+    }
+}
+
 #[test]
 fn a_signal_ends_a_run_in_order() {
     let dir = tempfile::tempdir().unwrap();
@@ -313,7 +325,7 @@ fn a_signal_ends_a_run_in_order() {
     .stderr(Stdio::null())
     .spawn()
     .unwrap();
-    trigger.recv(&mut [0; 2048]).unwrap();
+    receive(&trigger, &mut [0; 2048]);
     let kill = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status()
@@ -349,7 +361,7 @@ fn decisions_come_back_through_sockets() {
     let (mut bytes, mut hits) = ([0; 2048], [Hit::default(); MAX_HITS]);
     for board in 0..2u8 {
         for _ in 0..7 {
-            let (len, from) = sockets[usize::from(board)].recv_from(&mut bytes).unwrap();
+            let (len, from) = receive(&sockets[usize::from(board)], &mut bytes);
             assert_eq!(
                 from.to_string(),
                 format!("127.0.0.1:{}", 31_400 + u16::from(board))

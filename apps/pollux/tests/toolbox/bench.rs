@@ -75,15 +75,16 @@ fn a_wire_in_the_process_is_searched() {
     assert_plausible(&report, &[64, 1518]);
     assert_eq!(report["complete"], true);
     // Whatever the machine, a frame is not made in a nanosecond; and a wire that lets its sender
-    // wait loses nothing.
+    // wait loses nothing. A trial that the machine disturbed may leave frames on the wire: they are
+    // seen by nobody, and dropped by nobody.
     for size in report["sizes"].as_array().unwrap() {
         assert_ne!(size["critical_is"], "above-max");
         let rates = size["rates"].as_array().unwrap();
         assert_eq!(rates.last().unwrap()["not_reached"], 2);
         assert!(
-            rates
-                .iter()
-                .all(|rate| rate["lossy"] == 0 && rate["lost"] == 0),
+            rates.iter().all(|rate| rate["lossy"] == 0
+                && rate["lost"] == rate["unseen"]
+                && (rate["lost"] == 0 || rate["disturbed"] != 0)),
             "{size}"
         );
     }
