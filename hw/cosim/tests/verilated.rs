@@ -1,5 +1,5 @@
 //! The card from its RTL passes the suite: with a host that is always the same, and with one that
-//! does its worst. Not here, as they take long: a_port_starts_twenty_times, a_soak_balances.
+//! does its worst.
 
 #[cfg(not(has_verilator))]
 #[test]
@@ -38,9 +38,11 @@ macro_rules! suite {
                 pings_and_arp_are_answered,
                 a_station_is_asked_for,
                 a_port_passes_frames_each_way,
+                a_port_starts_twenty_times,
                 a_port_stops_under_traffic,
                 a_port_outlives_failed_reads,
                 streams_come_without_a_copy,
+                a_soak_balances,
             );
         }
     };
