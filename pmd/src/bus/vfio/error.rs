@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::VfioOptions;
 use crate::bus::BusError;
 use crate::bus::pci::{ALLOW_NO_IOMMU, Address, Function, Sysfs};
 
@@ -131,6 +132,34 @@ pub(super) fn device_of_group(device: &str, error: io::Error) -> BusError {
         _ => "",
     };
     system(device, "the kernel does not hand it out", hint, error)
+}
+
+/// The device has a file of its own, but is not handed out (the kernel's drivers/vfio).
+pub(super) fn own_device(
+    sysfs: &Sysfs,
+    function: &Function,
+    options: &VfioOptions,
+    error: io::Error,
+) -> BusError {
+    let device = function.address.to_string();
+    let is_taken = match error.raw_os_error() {
+        // Its group has another owner: the kernel, or another process (iommu_device_claim_dma_owner).
+        Some(libc::EPERM) if !function.kept_back(sysfs).is_empty() => {
+            return not_viable(sysfs, function);
+        }
+        // Its group is open (vfio_device_block_group).
+        Some(libc::EPERM | libc::EBUSY) => true,
+        // It is open itself (vfio_df_open), or takes no token.
+        Some(libc::EINVAL) => options.vf_token.is_none(),
+        _ => false,
+    };
+    if !is_taken {
+        return device_of_group(&device, error);
+    }
+    let what = "the kernel does not hand it out";
+    let hint = "another process has it, or a device of its IOMMU group; `fuser -v` on the files of \
+                /dev/vfio names it";
+    system(&device, what, hint, error)
 }
 
 /// A container does not take the IOMMU.

@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
-use super::error;
+use super::{VfioOptions, error};
 use crate::bus::BusError;
 use crate::bus::pci::{Address, Function, Sysfs};
 
@@ -26,14 +26,14 @@ pub(super) fn find(
     sysfs: &Sysfs,
     dev: &Path,
     address: Address,
-    no_iommu: bool,
+    options: &VfioOptions,
 ) -> Result<(Function, Way), BusError> {
     let name = address.to_string();
     let function = sysfs
         .function(address)
         .ok_or_else(|| error::no_such_device(&name))?;
     if function.group.is_none() {
-        return Err(if !no_iommu {
+        return Err(if !options.no_iommu {
             error::no_iommu(&name)
         } else if !sysfs.allows_no_iommu() {
             error::no_iommu_not_allowed(&name)
@@ -49,23 +49,24 @@ pub(super) fn find(
         });
     }
     let unprotected = function.has_no_iommu();
-    if unprotected && !no_iommu {
+    if unprotected && !options.no_iommu {
         return Err(error::no_iommu_not_asked(&name));
     }
     let own = function
         .vfio_device()
         .map(|own| dev.join("vfio/devices").join(own));
-    let way = match (own, function.group) {
+    let prefix = if unprotected { "noiommu-" } else { "" };
+    let group = function.group.unwrap_or_default();
+    let group = dev.join(format!("vfio/{prefix}{group}"));
+    // Older kernels take a token with a group alone: vfio_df_ioctl_bind_iommufd knew no flags.
+    let takes_group = options.vf_token.is_some() && group.exists();
+    let way = match own {
         // The files of groups may be there for others than these are, in a container above all.
-        (Some(own), _) if opens(&own) && opens(&dev.join("iommu")) => Way::Own(own),
-        (_, group) => {
-            let group = group.unwrap_or_default();
-            let prefix = if unprotected { "noiommu-" } else { "" };
-            Way::Group {
-                path: dev.join(format!("vfio/{prefix}{group}")),
-                no_iommu: unprotected,
-            }
-        }
+        Some(own) if !takes_group && opens(&own) && opens(&dev.join("iommu")) => Way::Own(own),
+        _ => Way::Group {
+            path: group,
+            no_iommu: unprotected,
+        },
     };
     Ok((function, way))
 }

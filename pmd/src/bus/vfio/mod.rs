@@ -89,7 +89,7 @@ impl VfioDevice {
         options: &VfioOptions,
     ) -> Result<Self, BusError> {
         let name = address.to_string();
-        let (function, way) = find::find(sysfs, dev, address, options.no_iommu)?;
+        let (function, way) = find::find(sysfs, dev, address, options)?;
         let claim = Claim::take(address)?;
         let Handle {
             file,
@@ -151,7 +151,7 @@ impl Handle {
                 let file = space::open(&path, &name)?;
                 space
                     .bind(file.as_fd(), options.vf_token.map(|token| token.0))
-                    .map_err(|error| error::device_of_group(&name, error))?;
+                    .map_err(|error| error::own_device(sysfs, function, options, error))?;
                 Ok(Self {
                     file,
                     member: None,

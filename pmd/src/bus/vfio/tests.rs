@@ -1,5 +1,5 @@
-//! Refusals, on made-up machines; and the real thing, where an 82574L is bound to vfio-pci (in a
-//! guest, as scripts/qemu-test makes it).
+//! Refusals, on made-up machines; and the real thing, where an 82574L is bound to vfio-pci: by hand,
+//! in a guest like those of scripts/qemu-test, whose own suite goes by ports.
 
 #![allow(clippy::unwrap_used)]
 
@@ -21,6 +21,8 @@ struct Machine(TempDir);
 
 const A: &str = "0000:03:00.0";
 const B: &str = "0000:03:00.1";
+
+const TOKEN: &str = "00112233-4455-6677-8899-aabbccddeeff";
 
 impl Machine {
     fn new() -> Self {
@@ -62,9 +64,16 @@ impl Machine {
     }
 
     fn way(&self, no_iommu: bool) -> Way {
+        self.way_with(&VfioOptions {
+            no_iommu,
+            vf_token: None,
+        })
+    }
+
+    fn way_with(&self, options: &VfioOptions) -> Way {
         let sysfs = Sysfs::at(self.0.path().join("sys"));
         let dev = self.0.path().join("dev");
-        find::find(&sysfs, &dev, A.parse().unwrap(), no_iommu)
+        find::find(&sysfs, &dev, A.parse().unwrap(), options)
             .unwrap()
             .1
     }
@@ -145,6 +154,17 @@ fn a_device_is_handed_out_by_its_own_file_or_by_its_group() {
     assert_eq!(machine.way(false), group("7", false), "no /dev/iommu");
     machine.file("dev/iommu", "");
     assert_eq!(machine.way(false), Way::Own(machine.0.path().join(own)));
+    let token = VfioOptions {
+        no_iommu: false,
+        vf_token: Some(TOKEN.parse().unwrap()),
+    };
+    assert_eq!(
+        machine.way_with(&token),
+        Way::Own(machine.0.path().join(own)),
+        "no file of the group"
+    );
+    machine.file("dev/vfio/7", "");
+    assert_eq!(machine.way_with(&token), group("7", false));
     // What may not be opened, root may: but nobody opens a folder for writing.
     fs::remove_file(machine.0.path().join(own)).unwrap();
     fs::create_dir(machine.0.path().join(own)).unwrap();
@@ -170,6 +190,30 @@ fn a_group_that_is_not_whole_names_the_others() {
     let function = sysfs.function(A.parse().unwrap()).unwrap();
     let error = error::not_viable(&sysfs, &function).to_string();
     assert!(error.contains("0000:03:00.1 (igb); bind these too: pollux bind 0000:03:00.1"));
+}
+
+#[test]
+fn a_device_with_a_file_of_its_own_that_is_taken_is_told_from_one_without_its_group() {
+    let os = std::io::Error::from_raw_os_error;
+    let machine = Machine::new();
+    machine.function(A, Some("vfio-pci"), Some(7));
+    let sysfs = Sysfs::at(machine.0.path().join("sys"));
+    let function = sysfs.function(A.parse().unwrap()).unwrap();
+    let plain = VfioOptions::default();
+    let token = VfioOptions {
+        vf_token: Some(TOKEN.parse().unwrap()),
+        ..plain
+    };
+    let said =
+        |options, error| error::own_device(&sysfs, &function, options, os(error)).to_string();
+    for error in [libc::EPERM, libc::EBUSY, libc::EINVAL] {
+        let said = said(&plain, error);
+        assert!(said.contains("another process has it, or"), "{said}");
+    }
+    assert!(said(&token, libc::EINVAL).contains("vf_token= is for"));
+    assert!(said(&plain, libc::EACCES).contains("vf_token= is the token"));
+    machine.function(B, Some("igb"), Some(7));
+    assert!(said(&plain, libc::EPERM).contains("bind these too: pollux bind 0000:03:00.1"));
 }
 
 #[test]
@@ -408,7 +452,7 @@ fn virtual_functions_take_the_token_of_their_physical_function() {
     };
     let with_token = VfioOptions {
         no_iommu: false,
-        vf_token: Some("00112233-4455-6677-8899-aabbccddeeff".parse().unwrap()),
+        vf_token: Some(TOKEN.parse().unwrap()),
     };
     let device = VfioDevice::open(physical.address, &with_token).unwrap();
     device.set_virtual_functions(1).unwrap();
