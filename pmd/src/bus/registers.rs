@@ -9,8 +9,8 @@
 //!         CTRL_SLU = 1 << 6,
 //!         CTRL_SPEED = 3 << 8,
 //!     }
-//!     RDT 0x2818 [2; 0x100] "10.2.5.8" "receive descriptor tail" {}
-//!     MPC 0x4010 "10.2.9.4" "missed packets", clears {}
+//!     RDT 0x2818 [2; 0x100] "10.2.5.9" "receive ring tail" {}
+//!     MPC 0x4010 "10.2.7" "rx_missed", clears {}
 //! }
 //! ```
 //!
