@@ -550,5 +550,7 @@ mod tests {
             let error = error.unwrap().to_string();
             assert!(error.starts_with(text), "{error}");
         }
+        let too_small = device.bar(0, 9).err().unwrap().to_string();
+        assert!(too_small.contains("update the firmware"), "{too_small}");
     }
 }
