@@ -8,7 +8,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
 
 from core import Cycles, part
-from frames import IP_ADDRESS, MAC, PEER, integer, some, udp
+from frames import IP_ADDRESS, MAC, integer, some, udp
 from host_bus import Reads, Sink, Source, Writes, field, header
 from sending import judge
 from xgmii import Wire, received, with_fcs
