@@ -109,7 +109,7 @@ pub mod mutant {
 /// Loom's atomics, except for one of our own.
 #[cfg(loom)]
 pub(crate) mod atomic {
-    pub(crate) use loom::sync::atomic::{AtomicBool, Ordering, fence};
+    pub(crate) use loom::sync::atomic::{Ordering, fence};
 
     /// Loom remembers one access for each atomic, and tries another order only for that one. A
     /// thread that loads before it stores (any exchange loop) hides the accesses of the others

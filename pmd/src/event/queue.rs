@@ -8,9 +8,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-#[cfg(not(loom))]
-use pollux_mempool::region::MemoryRegion;
-use pollux_mempool::region::RegionError;
+use pollux_mempool::region::{MemoryRegion, RegionError};
 
 use super::RegionOptions;
 use super::record::{EventRecord, PHASE, WORDS};
@@ -67,13 +65,11 @@ impl EventQueue {
     }
 
     /// The memory, for a device that is the producer: it sees the records from the first byte on.
-    #[cfg(not(loom))]
     pub(crate) fn region(&self) -> &Arc<MemoryRegion> {
         self.0.region()
     }
 
     /// The consumer's end of a queue whose producer is a device, which is told by `told`.
-    #[cfg(not(loom))]
     pub(crate) fn into_consumer<R: Released>(self, told: R) -> EventConsumer<R> {
         EventConsumer::new(Arc::new(self.0), told)
     }
@@ -168,7 +164,6 @@ impl<R: Released> EventConsumer<R> {
     }
 
     /// Records taken since the start.
-    #[cfg(not(loom))]
     pub(crate) fn taken(&self) -> u64 {
         self.at
     }

@@ -118,11 +118,12 @@ mod real {
 /// that the words with an order do not keep apart.
 #[cfg(loom)]
 mod model {
+    use std::sync::Arc;
     use std::sync::atomic::Ordering::{Acquire, Release};
 
     use loom::cell::UnsafeCell;
     use loom::sync::atomic::AtomicU64;
-    use pollux_mempool::region::RegionError;
+    use pollux_mempool::region::{MemoryRegion, RegionError};
 
     use super::super::RegionOptions;
     use super::super::record::{PHASE, WORDS};
@@ -155,6 +156,11 @@ mod model {
                 lines: (0..records).map(line).collect(),
                 released: AtomicU64::new(0),
             })
+        }
+
+        /// The models have no device, which is what asks for it.
+        pub(in super::super) fn region(&self) -> &Arc<MemoryRegion> {
+            unreachable!("modelled words lie in no region")
         }
 
         pub(in super::super) fn records(&self) -> usize {
