@@ -273,12 +273,18 @@ pub fn bad_descriptors_cost_their_packet<C: SimulatedCard>(make: Make<'_, C>) {
         checksum: 0,
     };
     let raw = WHOLE | TX_DESCRIPTOR_RAW;
+    let given = TX_DESCRIPTOR_CHECKSUM_GIVEN;
+    let both = given | TX_DESCRIPTOR_CHECKSUM_CARD;
     let bad = [
         ("shorter than it says", piece(10, WHOLE, 11)),
         ("longer than it says", piece(11, WHOLE, 10)),
         ("too long for a payload", piece(9001, WHOLE, 9001)),
         ("shorter than a header", piece(13, raw, 13)),
         ("a piece of nothing", piece(0, WHOLE, 5)),
+        ("no beginning", piece(10, WHOLE & !TX_DESCRIPTOR_FIRST, 10)),
+        ("no end", piece(10, TX_DESCRIPTOR_FIRST, 20)),
+        ("two checksums", piece(10, WHOLE | both, 10)),
+        ("a whole frame with a checksum", piece(60, raw | given, 60)),
     ];
     for (n, (name, descriptor)) in bad.into_iter().enumerate() {
         sending.packet(b"before", 0, 0);

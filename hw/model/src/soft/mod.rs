@@ -51,7 +51,6 @@ pub struct SoftCard {
     queues: [Queue; 8],
     lists: Vec<List>,
     rings: Vec<Ring>,
-    cookie: [u32; PORTS],
     arp_age: Vec<HashMap<usize, u64>>,
     timing: Timing,
     /// Pulses at the connector that have not been looked at.
@@ -79,7 +78,6 @@ impl SoftCard {
             queues: [Queue::default(); 8],
             lists: vec![List::default(); clop::LIST_BASE.count],
             rings: (0..PORTS).map(|_| Ring::default()).collect(),
-            cookie: [0; PORTS],
             arp_age: vec![HashMap::new(); PORTS],
             timing: Timing::default(),
             pulses: Vec::new(),

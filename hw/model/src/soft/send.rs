@@ -50,10 +50,36 @@ impl Descriptor {
 }
 
 /// A packet, of which pieces are being read.
+#[derive(Default)]
 struct Packet {
     first: Descriptor,
     bytes: Vec<u8>,
-    status: u32,
+    /// Bytes of its pieces, as its descriptors say.
+    len: usize,
+    is_bad: bool,
+    is_unreadable: bool,
+}
+
+impl Packet {
+    /// One whose first descriptor this is, or that begins without a first one.
+    fn begin(descriptor: Descriptor) -> Self {
+        if !descriptor.has(TX_DESCRIPTOR_FIRST) {
+            return Self {
+                is_bad: true,
+                ..Self::default()
+            };
+        }
+        let raw = descriptor.has(TX_DESCRIPTOR_RAW);
+        let given = descriptor.has(TX_DESCRIPTOR_CHECKSUM_GIVEN);
+        let card = descriptor.has(TX_DESCRIPTOR_CHECKSUM_CARD);
+        let limits = if raw { 14..=MAX_RAW } else { 0..=MAX_PAYLOAD };
+        let total = usize::from(descriptor.u16(TX_DESCRIPTOR_TOTAL));
+        Self {
+            first: descriptor,
+            is_bad: given && card || raw && (given || card) || !limits.contains(&total),
+            ..Self::default()
+        }
+    }
 }
 
 /// A packet that is to be put into a frame.
@@ -91,6 +117,8 @@ pub(super) struct Ring {
     bytes: u64,
     events: u32,
     doorbell: u64,
+    /// Of the last descriptor.
+    cookie: u32,
     /// An event that found no room yet.
     owed: Option<(u32, u32, u32)>,
 }
@@ -141,6 +169,9 @@ impl SoftCard {
         }
         let size = 1_u32 << (control >> 8 & 31).clamp(3, 16);
         let base = self.store.get64(Self::ring_register(n, tx::RING_BASE));
+        if control & 1 == 0 {
+            self.cut(host, n, queue);
+        }
         loop {
             let posted = self.store.get(Self::ring_register(n, tx::RING_PRODUCER));
             let ring = &self.rings[n];
@@ -162,83 +193,88 @@ impl SoftCard {
                 Ok(bytes) => descriptor.0.copy_from_slice(&bytes),
                 Err(_) => return self.stop_ring(host, n, queue),
             }
-            self.rings[n].consumer = self.rings[n].consumer.wrapping_add(1);
             self.piece(host, n, queue, descriptor);
         }
     }
 
     fn stop_ring(&mut self, host: &mut dyn Host, n: usize, queue: usize) {
+        self.cut(host, n, queue);
         let ring = &mut self.rings[n];
         ring.error = true;
-        ring.packet = None;
         let index = ring.consumer;
         self.report(host, n, queue, index, 0, STOPPED);
     }
 
     /// One descriptor.
     fn piece(&mut self, host: &mut dyn Host, n: usize, queue: usize, descriptor: Descriptor) {
-        let begins = descriptor.has(TX_DESCRIPTOR_FIRST);
+        if descriptor.has(TX_DESCRIPTOR_FIRST) {
+            self.cut(host, n, queue);
+        }
+        let ring = &mut self.rings[n];
+        ring.consumer = ring.consumer.wrapping_add(1);
+        ring.cookie = descriptor.u32(TX_DESCRIPTOR_COOKIE);
+        let open = ring.packet.take();
+        let mut packet = open.unwrap_or_else(|| Packet::begin(descriptor));
         let ends = descriptor.has(TX_DESCRIPTOR_LAST);
-        let before = self.rings[n].packet.take();
-        let mut packet = match (before, begins) {
-            (None, true) => Packet {
-                first: descriptor,
-                bytes: Vec::new(),
-                status: PASSED_ON,
-            },
-            (Some(packet), false) => packet,
-            // One that begins within another, or goes on where none has begun.
-            (before, _) => Packet {
-                first: before.map_or(descriptor, |packet| packet.first),
-                bytes: Vec::new(),
-                status: BAD,
-            },
-        };
         let length = descriptor.u32(TX_DESCRIPTOR_LENGTH) as usize;
         let total = usize::from(packet.first.u16(TX_DESCRIPTOR_TOTAL));
-        let is_empty = begins && ends && total == 0 && !packet.first.has(TX_DESCRIPTOR_RAW);
-        if length > 65535 || length == 0 && !is_empty || packet.bytes.len() + length > total {
-            packet.status = packet.status.max(BAD);
-        }
-        if packet.status == PASSED_ON && length > 0 {
+        packet.len += length;
+        packet.is_bad |=
+            length == 0 && total != 0 || packet.len > total || ends && packet.len != total;
+        if !packet.is_bad && length > 0 {
             let at = u64::from_le_bytes(descriptor.field(TX_DESCRIPTOR_ADDRESS));
             match self.dma_read(host, at, length) {
                 Ok(bytes) => packet.bytes.extend(bytes),
-                Err(_) => packet.status = UNREADABLE,
+                Err(_) => packet.is_unreadable = true,
             }
         }
-        if !ends {
+        if ends {
+            let asked = descriptor.has(TX_DESCRIPTOR_EVENT);
+            self.end_packet(host, n, queue, packet, asked);
+        } else {
             self.rings[n].packet = Some(packet);
-            return;
         }
-        let raw = packet.first.has(TX_DESCRIPTOR_RAW);
-        let limits = if raw { 14..=MAX_RAW } else { 0..=MAX_PAYLOAD };
-        let sound = packet.bytes.len() == total && limits.contains(&total);
-        if packet.status == PASSED_ON && !sound {
-            packet.status = BAD;
+    }
+
+    /// Ends a packet that is open: another begins within it, or nothing comes any more.
+    fn cut(&mut self, host: &mut dyn Host, n: usize, queue: usize) {
+        if let Some(mut packet) = self.rings[n].packet.take() {
+            packet.is_bad = true;
+            self.end_packet(host, n, queue, packet, false);
         }
-        let status = packet.status;
+    }
+
+    /// Passes a packet on, or counts why not; and tells of it, where that is asked for or due.
+    fn end_packet(
+        &mut self,
+        host: &mut dyn Host,
+        n: usize,
+        queue: usize,
+        packet: Packet,
+        asked: bool,
+    ) {
         let at = |register: crate::Register| tx::THIS.at + register.of(n);
-        match status {
-            PASSED_ON => {
-                self.store.count(at(tx::PACKETS), 1);
-                self.store.count(at(tx::BYTES), total as u64);
-                self.rings[n].bytes += total as u64;
-                let Packet { first, bytes, .. } = packet;
-                self.ports[n]
-                    .sender
-                    .packets
-                    .push_back(Outgoing { first, bytes });
-                self.work_sender(n);
-            }
-            BAD => self.store.count(at(tx::BAD), 1),
-            _ => self.store.count(at(tx::READ_FAILED), 1),
-        }
+        let total = packet.first.u16(TX_DESCRIPTOR_TOTAL);
+        let Packet { first, bytes, .. } = packet;
+        let status = if packet.is_bad {
+            self.store.count(at(tx::BAD), 1);
+            BAD
+        } else if packet.is_unreadable {
+            self.store.count(at(tx::READ_FAILED), 1);
+            UNREADABLE
+        } else {
+            self.store.count(at(tx::PACKETS), 1);
+            self.store.count(at(tx::BYTES), total.into());
+            self.rings[n].bytes += u64::from(total);
+            let packets = &mut self.ports[n].sender.packets;
+            packets.push_back(Outgoing { first, bytes });
+            self.work_sender(n);
+            PASSED_ON
+        };
         self.rings[n].packets += 1;
-        if descriptor.has(TX_DESCRIPTOR_EVENT) || status != PASSED_ON {
-            self.cookie[n] = descriptor.u32(TX_DESCRIPTOR_COOKIE);
+        if asked || status != PASSED_ON {
             let index = self.rings[n].consumer;
-            self.report(host, n, queue, index, total as u32, status);
+            self.report(host, n, queue, index, total.into(), status);
         }
     }
 
@@ -274,7 +310,7 @@ impl SoftCard {
         put(&mut record, EVENT_RECORD_LENGTH, &length.to_le_bytes());
         put(&mut record, TX_SENT_PACKETS, &ring.packets.to_le_bytes());
         put(&mut record, TX_SENT_STATUS, &status.to_le_bytes());
-        put(&mut record, TX_SENT_COOKIE, &self.cookie[n].to_le_bytes());
+        put(&mut record, TX_SENT_COOKIE, &ring.cookie.to_le_bytes());
         put(&mut record, TX_SENT_BYTES, &ring.bytes.to_le_bytes());
         put(
             &mut record,
