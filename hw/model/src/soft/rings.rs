@@ -1,0 +1,305 @@
+//! Rings of descriptors: packets are read, piece by piece, and told of.
+
+use super::SoftCard;
+use super::events::put;
+use super::send::Outgoing;
+use crate::layouts::{
+    EVENT_RECORD_INDEX, EVENT_RECORD_KIND, EVENT_RECORD_LENGTH, EVENT_RECORD_SEQUENCE,
+    EVENT_RECORD_STREAM, TX_DESCRIPTOR_ADDRESS, TX_DESCRIPTOR_CHECKSUM_CARD,
+    TX_DESCRIPTOR_CHECKSUM_GIVEN, TX_DESCRIPTOR_COOKIE, TX_DESCRIPTOR_EVENT, TX_DESCRIPTOR_FIRST,
+    TX_DESCRIPTOR_FLAGS, TX_DESCRIPTOR_LAST, TX_DESCRIPTOR_LENGTH, TX_DESCRIPTOR_RAW,
+    TX_DESCRIPTOR_SIZE, TX_DESCRIPTOR_TOTAL, TX_SENT_BYTES, TX_SENT_COOKIE, TX_SENT_KIND,
+    TX_SENT_PACKETS, TX_SENT_STAGES, TX_SENT_STATUS,
+};
+use crate::registers::tx;
+use crate::simulated::Host;
+
+/// Status of a packet.
+const PASSED_ON: u32 = 0;
+const BAD: u32 = 1;
+const UNREADABLE: u32 = 2;
+const STOPPED: u32 = 3;
+
+/// Longest payload, and longest whole frame, without FCS.
+const MAX_PAYLOAD: usize = 9000;
+const MAX_RAW: usize = 9596;
+
+/// A descriptor, as it was read.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Descriptor(pub(super) [u8; TX_DESCRIPTOR_SIZE]);
+
+impl Descriptor {
+    pub(super) fn field<const N: usize>(&self, at: usize) -> [u8; N] {
+        super::frame::chunk(&self.0, at)
+    }
+
+    pub(super) fn u16(&self, at: usize) -> u16 {
+        u16::from_le_bytes(self.field(at))
+    }
+
+    pub(super) fn u32(&self, at: usize) -> u32 {
+        u32::from_le_bytes(self.field(at))
+    }
+
+    pub(super) fn has(&self, flag: u16) -> bool {
+        self.u16(TX_DESCRIPTOR_FLAGS) & flag != 0
+    }
+}
+
+/// A packet, of which pieces are being read.
+#[derive(Default)]
+struct Packet {
+    first: Descriptor,
+    bytes: Vec<u8>,
+    /// Bytes of its pieces, as its descriptors say.
+    len: usize,
+    is_bad: bool,
+    is_unreadable: bool,
+}
+
+impl Packet {
+    /// One whose first descriptor this is, or that begins without a first one.
+    fn begin(descriptor: Descriptor) -> Self {
+        if !descriptor.has(TX_DESCRIPTOR_FIRST) {
+            return Self {
+                is_bad: true,
+                ..Self::default()
+            };
+        }
+        let raw = descriptor.has(TX_DESCRIPTOR_RAW);
+        let given = descriptor.has(TX_DESCRIPTOR_CHECKSUM_GIVEN);
+        let card = descriptor.has(TX_DESCRIPTOR_CHECKSUM_CARD);
+        let limits = if raw { 14..=MAX_RAW } else { 0..=MAX_PAYLOAD };
+        let total = usize::from(descriptor.u16(TX_DESCRIPTOR_TOTAL));
+        Self {
+            first: descriptor,
+            is_bad: given && card || raw && (given || card) || !limits.contains(&total),
+            ..Self::default()
+        }
+    }
+}
+
+/// A ring, beside its registers.
+#[derive(Default)]
+pub(super) struct Ring {
+    consumer: u32,
+    error: bool,
+    packet: Option<Packet>,
+    /// Since the last event.
+    packets: u32,
+    bytes: u64,
+    events: u32,
+    doorbell: u64,
+    /// Of the last descriptor.
+    cookie: u32,
+    /// An event that found no room yet.
+    owed: Option<(u32, u32, u32)>,
+}
+
+impl SoftCard {
+    fn ring_register(ring: usize, register: crate::Register) -> usize {
+        tx::THIS.at + register.of(ring)
+    }
+
+    /// A register of a ring was written.
+    pub(super) fn ring_written(&mut self, n: usize, register: usize, before: u32, now: u32) {
+        if register == tx::RING_CTRL.at && before & 1 == 0 && now & 1 == 1 {
+            self.rings[n] = Ring::default();
+            let at = Self::ring_register(n, tx::RING_PRODUCER);
+            self.store.set(at, 0);
+        }
+        if register == tx::RING_PRODUCER.at {
+            self.rings[n].doorbell = self.stamp();
+        }
+    }
+
+    /// What registers tell of a ring.
+    pub(super) fn ring_status(&self, n: usize, register: usize) -> u32 {
+        let Some(ring) = self.rings.get(n) else {
+            return 0;
+        };
+        if register == tx::RING_CONSUMER.at {
+            return ring.consumer;
+        }
+        let port = &self.ports[n];
+        let enabled = self.store.get(Self::ring_register(n, tx::RING_CTRL)) & 1 == 1;
+        let posted = self.store.get(Self::ring_register(n, tx::RING_PRODUCER));
+        let all_done = !enabled || ring.error || posted == ring.consumer;
+        let idle = all_done && port.sender.is_idle() && port.out.is_empty() && ring.owed.is_none();
+        u32::from(idle) | u32::from(ring.error) << 1 | u32::from(ring.owed.is_some()) << 2
+    }
+
+    /// Goes on with a ring, as far as it can.
+    pub(super) fn work_ring(&mut self, host: &mut dyn Host, n: usize) {
+        let control = self.store.get(Self::ring_register(n, tx::RING_CTRL));
+        let queue = (control >> 16 & 7) as usize;
+        if let Some((index, length, status)) = self.rings[n].owed {
+            if !self.has_room(queue) {
+                return;
+            }
+            self.rings[n].owed = None;
+            self.tell_sent(host, n, queue, index, length, status);
+        }
+        let size = 1_u32 << (control >> 8 & 31).clamp(3, 16);
+        let base = self.store.get64(Self::ring_register(n, tx::RING_BASE));
+        if control & 1 == 0 {
+            self.cut(host, n, queue);
+        }
+        loop {
+            let posted = self.store.get(Self::ring_register(n, tx::RING_PRODUCER));
+            let ring = &self.rings[n];
+            let waiting = posted.wrapping_sub(ring.consumer);
+            let stuck = self.ports[n].is_full() || self.ports[n].sender.packets.len() >= 4;
+            if control & 1 == 0 || ring.error || waiting == 0 || stuck || self.is_quiet() {
+                return;
+            }
+            if !self.has_room(queue) {
+                return;
+            }
+            if waiting > size {
+                return self.stop_ring(host, n, queue);
+            }
+            let slot = u64::from(ring.consumer & (size - 1));
+            let at = base + slot * TX_DESCRIPTOR_SIZE as u64;
+            let mut descriptor = Descriptor::default();
+            match self.dma_read(host, at, TX_DESCRIPTOR_SIZE) {
+                Ok(bytes) => descriptor.0.copy_from_slice(&bytes),
+                Err(_) => return self.stop_ring(host, n, queue),
+            }
+            self.piece(host, n, queue, descriptor);
+        }
+    }
+
+    fn stop_ring(&mut self, host: &mut dyn Host, n: usize, queue: usize) {
+        self.cut(host, n, queue);
+        let ring = &mut self.rings[n];
+        ring.error = true;
+        let index = ring.consumer;
+        self.report(host, n, queue, index, 0, STOPPED);
+    }
+
+    /// One descriptor.
+    fn piece(&mut self, host: &mut dyn Host, n: usize, queue: usize, descriptor: Descriptor) {
+        if descriptor.has(TX_DESCRIPTOR_FIRST) {
+            self.cut(host, n, queue);
+        }
+        let ring = &mut self.rings[n];
+        ring.consumer = ring.consumer.wrapping_add(1);
+        ring.cookie = descriptor.u32(TX_DESCRIPTOR_COOKIE);
+        let open = ring.packet.take();
+        let mut packet = open.unwrap_or_else(|| Packet::begin(descriptor));
+        let ends = descriptor.has(TX_DESCRIPTOR_LAST);
+        let length = descriptor.u32(TX_DESCRIPTOR_LENGTH) as usize;
+        let total = usize::from(packet.first.u16(TX_DESCRIPTOR_TOTAL));
+        packet.len += length;
+        packet.is_bad |=
+            length == 0 && total != 0 || packet.len > total || ends && packet.len != total;
+        if !packet.is_bad && length > 0 {
+            let at = u64::from_le_bytes(descriptor.field(TX_DESCRIPTOR_ADDRESS));
+            match self.dma_read(host, at, length) {
+                Ok(bytes) => packet.bytes.extend(bytes),
+                Err(_) => packet.is_unreadable = true,
+            }
+        }
+        if ends {
+            let asked = descriptor.has(TX_DESCRIPTOR_EVENT);
+            self.end_packet(host, n, queue, packet, asked);
+        } else {
+            self.rings[n].packet = Some(packet);
+        }
+    }
+
+    /// Ends a packet that is open: another begins within it, or nothing comes any more.
+    fn cut(&mut self, host: &mut dyn Host, n: usize, queue: usize) {
+        if let Some(mut packet) = self.rings[n].packet.take() {
+            packet.is_bad = true;
+            self.end_packet(host, n, queue, packet, false);
+        }
+    }
+
+    /// Passes a packet on, or counts why not; and tells of it, where that is asked for or due.
+    fn end_packet(
+        &mut self,
+        host: &mut dyn Host,
+        n: usize,
+        queue: usize,
+        packet: Packet,
+        asked: bool,
+    ) {
+        let at = |register: crate::Register| tx::THIS.at + register.of(n);
+        let total = packet.first.u16(TX_DESCRIPTOR_TOTAL);
+        let Packet { first, bytes, .. } = packet;
+        let status = if packet.is_bad {
+            self.store.count(at(tx::BAD), 1);
+            BAD
+        } else if packet.is_unreadable {
+            self.store.count(at(tx::READ_FAILED), 1);
+            UNREADABLE
+        } else {
+            self.store.count(at(tx::PACKETS), 1);
+            self.store.count(at(tx::BYTES), total.into());
+            self.rings[n].bytes += u64::from(total);
+            let packets = &mut self.ports[n].sender.packets;
+            packets.push_back(Outgoing { first, bytes });
+            self.work_sender(n);
+            PASSED_ON
+        };
+        self.rings[n].packets += 1;
+        if asked || status != PASSED_ON {
+            let index = self.rings[n].consumer;
+            self.report(host, n, queue, index, total.into(), status);
+        }
+    }
+
+    /// Tells of packets, or owes it.
+    fn report(
+        &mut self,
+        host: &mut dyn Host,
+        n: usize,
+        queue: usize,
+        index: u32,
+        length: u32,
+        status: u32,
+    ) {
+        if self.has_room(queue) {
+            self.tell_sent(host, n, queue, index, length, status);
+        } else {
+            self.rings[n].owed = Some((index, length, status));
+        }
+    }
+
+    fn tell_sent(
+        &mut self,
+        host: &mut dyn Host,
+        n: usize,
+        queue: usize,
+        index: u32,
+        length: u32,
+        status: u32,
+    ) {
+        let ring = &mut self.rings[n];
+        let mut record = [0; 64];
+        put(&mut record, EVENT_RECORD_INDEX, &index.to_le_bytes());
+        put(&mut record, EVENT_RECORD_LENGTH, &length.to_le_bytes());
+        put(&mut record, TX_SENT_PACKETS, &ring.packets.to_le_bytes());
+        put(&mut record, TX_SENT_STATUS, &status.to_le_bytes());
+        put(&mut record, TX_SENT_COOKIE, &ring.cookie.to_le_bytes());
+        put(&mut record, TX_SENT_BYTES, &ring.bytes.to_le_bytes());
+        put(
+            &mut record,
+            EVENT_RECORD_SEQUENCE,
+            &ring.events.to_le_bytes(),
+        );
+        put(&mut record, EVENT_RECORD_STREAM, &(n as u16).to_le_bytes());
+        put(&mut record, EVENT_RECORD_KIND, &[TX_SENT_KIND]);
+        (ring.packets, ring.bytes) = (0, 0);
+        ring.events = ring.events.wrapping_add(1);
+        let doorbell = ring.doorbell;
+        let now = self.stamp();
+        for (i, stamp) in [doorbell, now, now].into_iter().enumerate() {
+            let at = TX_SENT_STAGES + 4 * i;
+            put(&mut record, at, &(stamp as u32).to_le_bytes());
+        }
+        self.tell(host, queue, record);
+    }
+}
