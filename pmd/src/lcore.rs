@@ -238,19 +238,19 @@ pub fn parse_cpu_list(list: &str) -> Vec<usize> {
 /// a gap far longer than such a piece is time taken by the machine: interrupts, other tasks, the
 /// hypervisor. This is the baseline beside which a tail latency means something.
 #[derive(Debug)]
-pub struct JitterMeter {
-    clock: TscClock,
+pub struct JitterMeter<C = TscClock> {
+    clock: C,
     last: Tsc,
     gaps: LatencyHistogram,
 }
 
-impl JitterMeter {
+impl<C: Clock> JitterMeter<C> {
     /// A meter whose first gap starts now.
     #[must_use]
-    pub fn new(clock: TscClock) -> Self {
+    pub fn new(clock: C) -> Self {
         Self {
-            clock,
             last: clock.now(),
+            clock,
             gaps: LatencyHistogram::new(),
         }
     }

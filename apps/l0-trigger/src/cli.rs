@@ -41,7 +41,7 @@ pub struct Cli {
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub duration: Option<Duration>,
 
-    /// Stop after so many events; in the demonstration, emulate so many [default there: 1000000]
+    /// Stop after so many events; in the demonstration, emulate so many [default there: 1000000, over card-sim 2000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub events: Option<u64>,
 
@@ -79,7 +79,14 @@ Ports:
   pcap:rx=FILE[,pace=recorded]  a capture; the run ends at its end
   pci:ADDRESS                   a NIC bound to vfio-pci (pollux bind)
   loopback                      the in-process wire of the demonstration
+  card-sim                      the demonstration over Pollux's card, simulated from its RTL, in
+                                programs built with --features card-sim and Verilator
   (all others, and their options: pollux ports, docs/drivers.md)
+
+Over card-sim the boards' frames, 1000000 events a second without --truth, come to the card's first
+wire, its driver receives them, and answers leave by the card. Time is the card's then, and a
+millisecond of it takes seconds: boards, budget, total latency and gaps go by it, and what the trigger
+computes takes none. duration_s, --duration and the times of stages are this machine's.
 
 Configuration (TOML; each line may be left out):
   [memory]                      buffers = 16384, data_room = 2048 (bytes), ring = 2048 (descriptors)
@@ -89,6 +96,7 @@ Configuration (TOML; each line may be left out):
 Examples:
   l0-trigger                                        demonstration, some ten seconds
   l0-trigger --events 200000 --report run.json      a shorter one, with a machine-readable report
+  l0-trigger --port card-sim --events 200           over the simulated card
   l0-trigger --port af_packet:eth1 --config rich.toml --cores 3
   l0-trigger --port pcap:rx=run.pcapng --events-out run.events --truth run.toml
 

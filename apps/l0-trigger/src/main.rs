@@ -3,6 +3,7 @@
 #![allow(unreachable_pub)] // a program has no outside
 
 mod cli;
+mod clock;
 mod config;
 mod counters;
 mod outlet;
@@ -21,10 +22,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use pollux_pmd::Registry;
+use pollux_pmd::{Registry, TscClock};
 use pollux_program::{Failure, ReportFile};
 
 use crate::cli::Cli;
+use crate::clock::RunClock;
 use crate::plan::Plan;
 use crate::setup::Setup;
 
@@ -35,18 +37,29 @@ fn main() -> ExitCode {
 }
 
 fn job(cli: &Cli) -> Result<(), Failure> {
-    let registry = Registry::builtin();
+    #[cfg_attr(
+        not(feature = "card-sim"),
+        expect(unused_mut, reason = "all are built in")
+    )]
+    let mut registry = Registry::builtin();
+    #[cfg(feature = "card-sim")]
+    let simulated = RunClock::Simulated(pollux_cosim::port::register(&mut registry));
     let plan = Plan::new(cli, &registry).map_err(Failure::Usage)?;
     if cli.check {
         println!("{plan}");
         return Ok(());
     }
-    Ok(execute(cli, &plan, &registry)?)
+    #[cfg(feature = "card-sim")]
+    if plan.is_simulated {
+        return Ok(execute(cli, &plan, &registry, simulated)?);
+    }
+    let clock = RunClock::Tsc(TscClock::get());
+    Ok(execute(cli, &plan, &registry, clock)?)
 }
 
-fn execute(cli: &Cli, plan: &Plan, registry: &Registry) -> Result<()> {
+fn execute(cli: &Cli, plan: &Plan, registry: &Registry, clock: RunClock) -> Result<()> {
     let stop = pollux_program::stop_on_signals().context("cannot handle signals")?;
-    let setup = Setup::new(cli, plan, registry, &stop)?;
+    let setup = Setup::new(cli, plan, registry, clock, &stop)?;
     // Only now: a run that never was leaves no report.
     let file = cli.report.as_deref().map(ReportFile::create).transpose()?;
     let (report, end) = run::run(cli, plan, setup, &stop)?;

@@ -10,6 +10,7 @@ use pollux_pmd::event::EventProducer;
 use pollux_pmd::lcore::{JitterMeter, StopFlag};
 use pollux_pmd::{Count, TxQueue};
 
+use crate::clock::RunClock;
 use crate::side::PortSide;
 
 /// A consumer of event records, and how many it missed.
@@ -21,7 +22,7 @@ pub struct Tap {
 
 /// The sink behind the pipeline.
 pub struct Outlet {
-    pub answer: Answer,
+    pub answer: Answer<RunClock>,
     /// The ports, in order.
     pub sides: Vec<PortSide>,
     /// The port that answers leave by.
@@ -31,7 +32,7 @@ pub struct Outlet {
     /// The input is a recording, which can wait: no record is lost to a slow consumer.
     pub patient: bool,
     pub stop: StopFlag,
-    pub jitter: JitterMeter,
+    pub jitter: JitterMeter<RunClock>,
     /// Decisions so far.
     pub decisions: u64,
 }

@@ -14,10 +14,18 @@ use crate::config::TriggerConfig;
 /// The port of the demonstration.
 const LOOPBACK: &str = "loopback";
 
+/// The port of the same demonstration over the simulated card, where that is built in; how many
+/// events it has, and how many a second: 2 ms in all, as the card's time is slow.
+const CARD: &str = "card-sim";
+const CARD_EVENTS: u64 = 2000;
+const CARD_RATE: u64 = 1_000_000;
+
 /// A run that makes sense.
 pub struct Plan {
     pub config: TriggerConfig,
     pub ports: Vec<String>,
+    /// The demonstration is over the simulated card, and time is the card's.
+    pub is_simulated: bool,
     /// The boards to emulate: in the demonstration.
     pub emulator: Option<EmulatorConfig>,
     /// The boards whose truth the events are compared with, when a recording of them is replayed.
@@ -53,11 +61,14 @@ impl Plan {
                 .check(spec)
                 .with_context(|| format!("--port {spec}"))?;
         }
-        let demo = cli.ports.is_empty() || cli.ports == [LOOPBACK];
-        ensure!(
-            demo || !cli.ports.iter().any(|spec| spec == LOOPBACK),
-            "--port loopback is the demonstration's, and stands alone: nobody else sends there"
-        );
+        let is_simulated = cli.ports == [CARD];
+        let demo = cli.ports.is_empty() || cli.ports == [LOOPBACK] || is_simulated;
+        for own in [LOOPBACK, CARD] {
+            ensure!(
+                demo || !cli.ports.iter().any(|spec| spec == own),
+                "--port {own} is the demonstration's, and stands alone: nobody else sends there"
+            );
+        }
         ensure!(
             !demo || cli.queues == 1,
             "--queues is for other ports than the demonstration's"
@@ -70,11 +81,12 @@ impl Plan {
         let (trigger_cpu, emulator_cpu) = place(&cli.cores, demo)?;
         let mut plan = Self {
             config,
-            ports: if demo {
+            ports: if cli.ports.is_empty() {
                 vec![LOOPBACK.into()]
             } else {
                 cli.ports.clone()
             },
+            is_simulated,
             emulator: None,
             truth: None,
             trigger_cpu,
@@ -82,6 +94,9 @@ impl Plan {
         };
         if demo {
             let mut emulator = given.unwrap_or_default();
+            if is_simulated && given.is_none() {
+                (emulator.events, emulator.rate) = (CARD_EVENTS, CARD_RATE);
+            }
             emulator.events = cli.events.unwrap_or(emulator.events);
             emulator.validate()?;
             plan.emulator = Some(emulator);
@@ -134,6 +149,9 @@ impl fmt::Display for Plan {
             self.ports.join(" and "),
             cpu(self.trigger_cpu)
         )?;
+        if self.is_simulated {
+            writeln!(f, "time       the simulated card's")?;
+        }
         for (stream, id) in self.config.streams.iter().zip(0..) {
             writeln!(f, "stream {id:<3} UDP port {}", stream.udp_port)?;
         }

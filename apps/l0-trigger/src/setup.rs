@@ -17,11 +17,12 @@ use pollux_pmd::lcore::idle::Idle;
 use pollux_pmd::lcore::{JitterMeter, StopFlag};
 use pollux_pmd::net::{MacAddr, ParseOptions, Responder};
 use pollux_pmd::port::{Configured, Port, PortConfig, Probed, Started, StartedPort};
-use pollux_pmd::{Capabilities, Count, Ledger, Registry, RxQueue, Tally, TscClock, TxQueue};
+use pollux_pmd::{Capabilities, Count, Ledger, Registry, RxQueue, Tally, TxQueue};
 use pollux_program::metrics::Books;
 use pollux_program::ports::PortView;
 
 use crate::cli::Cli;
+use crate::clock::RunClock;
 use crate::config::TriggerConfig;
 use crate::counters::Counters;
 use crate::outlet::{Outlet, Tap};
@@ -50,7 +51,7 @@ pub struct Setup {
     pub ports: Vec<Port<Started>>,
     pub trigger: Trigger,
     /// The emulated boards of the demonstration.
-    pub boards: Option<EmulatorLoop<PortLink, TscClock>>,
+    pub boards: Option<EmulatorLoop<PortLink, RunClock>>,
     pub recorder: Option<Recorder>,
     pub check: Option<RingCheck>,
     pub counters: Arc<Counters>,
@@ -64,16 +65,22 @@ struct Opened {
 }
 
 impl Setup {
-    /// Opens and starts everything that the plan names. `stop` is what ends the run.
-    pub fn new(cli: &Cli, plan: &Plan, registry: &Registry, stop: &StopFlag) -> Result<Self> {
-        let clock = TscClock::get();
+    /// Opens and starts everything that the plan names. `clock` is the one that its ports stamp
+    /// frames by; `stop` is what ends the run.
+    pub fn new(
+        cli: &Cli,
+        plan: &Plan,
+        registry: &Registry,
+        clock: RunClock,
+        stop: &StopFlag,
+    ) -> Result<Self> {
         let pool = Mempool::new(plan.config.memory.pool()).context("[memory]")?;
         let mut opened = open(cli, plan, registry, &pool)?;
         let mut taps = Vec::new();
         // First, so that what is left is the trigger's.
         let boards = match (&plan.emulator, &mut opened[..]) {
             (Some(config), [loopback]) => {
-                let boards = boards(config, loopback, &pool, stop)?;
+                let boards = boards(config, loopback, &pool, clock.clone(), stop)?;
                 Some(boards.with_records(tap(&mut taps)?.0))
             }
             _ => None,
@@ -111,14 +118,14 @@ impl Setup {
         };
         let (source_id, budget) = (plan.config.trigger.source_id, plan.config.budget());
         let outlet = Outlet {
-            answer: Answer::new(source_id, budget, receiver.peer.is_some()),
+            answer: Answer::by(clock.clone(), source_id, budget, receiver.peer.is_some()),
             sides,
             answer_by: 0,
             cache: pool.cache(CACHE)?,
             taps,
             patient: recorded,
             stop: halt.clone(),
-            jitter: JitterMeter::new(clock),
+            jitter: JitterMeter::new(clock.clone()),
             decisions: 0,
         };
         let stages = pipeline.times().map(|(name, times)| (name.into(), times));
@@ -204,14 +211,14 @@ fn boards(
     config: &EmulatorConfig,
     loopback: &mut Opened,
     pool: &Mempool,
+    clock: RunClock,
     stop: &StopFlag,
-) -> Result<EmulatorLoop<PortLink, TscClock>> {
+) -> Result<EmulatorLoop<PortLink, RunClock>> {
     let Queues { rx, tx } = &mut loopback.queues;
     let (answers_in, answers_out) = (rx.pop(), tx.pop());
     let frames_out = tx.pop().context("the loopback has too few queues")?;
     tx.extend(answers_out);
     let link = PortLink::new(config, frames_out, answers_in, pool.cache(CACHE)?, false)?;
-    let clock = TscClock::get();
     Ok(EmulatorLoop::new(config, link, clock, stop.clone())?)
 }
 

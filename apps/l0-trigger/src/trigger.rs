@@ -6,8 +6,9 @@ use pollux_pipelines::l0::{Decision, Frame};
 use pollux_pipelines::{Batch, Moment, Pipeline};
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::lcore::idle::Idle;
-use pollux_pmd::{Clock, RxQueue, TscClock};
+use pollux_pmd::{Clock, RxQueue};
 
+use crate::clock::RunClock;
 use crate::outlet::Outlet;
 use crate::receiver::Receiver;
 use crate::replay::{self, Pending};
@@ -46,7 +47,7 @@ pub struct Trigger {
     /// Stop after so many decisions.
     pub max_events: Option<u64>,
     pub stop: StopFlag,
-    pub clock: TscClock,
+    pub clock: RunClock,
     /// What the loop does while nothing comes.
     pub idle: Idle,
 }
@@ -257,7 +258,7 @@ mod tests {
     use pollux_mempool::{BurstMut, PoolCache};
     use pollux_pmd::driver::{Capabilities, Description, Driver, Queues, RxDriver, TxDriver};
     use pollux_pmd::ledger::Sent;
-    use pollux_pmd::{PortConfig, PortError, Registry};
+    use pollux_pmd::{PortConfig, PortError, Registry, TscClock};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -312,7 +313,8 @@ mod tests {
         });
         let cli = Cli::parse_from(["l0-trigger", "--port", "slow", "--port", "slow"]);
         let plan = Plan::new(&cli, &registry).unwrap();
-        let setup = Setup::new(&cli, &plan, &registry, &StopFlag::new());
+        let clock = RunClock::Tsc(TscClock::get());
+        let setup = Setup::new(&cli, &plan, &registry, clock, &StopFlag::new());
         let mut trigger = setup.unwrap().trigger;
         trigger.chores();
         assert_eq!(tries.load(Ordering::Relaxed), 2, "each port once");
@@ -335,12 +337,13 @@ mod tests {
         let (cli, registry) = (Cli::parse_from(arguments), Registry::builtin());
         let plan = Plan::new(&cli, &registry).unwrap();
         let stop = StopFlag::new();
+        let clock = RunClock::Tsc(TscClock::get());
         let Setup {
             mut trigger,
             boards,
             ports,
             ..
-        } = Setup::new(&cli, &plan, &registry, &stop).unwrap();
+        } = Setup::new(&cli, &plan, &registry, clock, &stop).unwrap();
         let (mut boards, halt) = (boards.unwrap(), trigger.stop.clone());
 
         let (trigger, noise) = std::thread::scope(|scope| {

@@ -4,6 +4,7 @@
 //! | | module |
 //! | --- | --- |
 //! | [`CosimDevice`] | a [`SimulatedCard`] behind the traits of [`pollux_pmd::bus`] | `device.rs`, `memory.rs` |
+//! | [`port`] | such a card as a port, with a peer at its wire | `port.rs` |
 //! | [`suite`] | what any of them has to do | `suite/` |
 //! | `VerilatedCard` | the card from its RTL, with the feature `verilated` | `verilated/` |
 //! | `pcie` | the host bus of that: what a host may do to a card, and what the card must keep to | `pcie/` |
@@ -12,6 +13,7 @@ mod device;
 mod memory;
 #[cfg(has_verilator)]
 pub mod pcie;
+pub mod port;
 pub mod rig;
 pub mod suite;
 #[cfg(has_verilator)]

@@ -48,7 +48,7 @@ enum Peer {
 }
 
 /// Collects decisions into packets and sends them.
-pub struct Answer {
+pub struct Answer<C = TscClock> {
     peer: Peer,
     source_id: u8,
     writer: Option<MtpWriter<[u8; MAX_PACKET]>>,
@@ -56,7 +56,7 @@ pub struct Answer {
     arrivals: List<Tsc, MAX_PRIMITIVES>,
     /// When the packet was begun.
     begun: Tsc,
-    clock: TscClock,
+    clock: C,
     budget_cycles: u64,
     patience_cycles: u64,
     total: LatencyHistogram,
@@ -71,7 +71,14 @@ impl Answer {
     /// departure. It sends nothing until it is given a [peer](Self::set_peer).
     #[must_use]
     pub fn new(source_id: u8, budget: Ns, wants_peer: bool) -> Self {
-        let clock = TscClock::get();
+        Self::by(TscClock::get(), source_id, budget, wants_peer)
+    }
+}
+
+impl<C: Clock> Answer<C> {
+    /// The same by another clock: the one that arrivals are stamped by.
+    #[must_use]
+    pub fn by(clock: C, source_id: u8, budget: Ns, wants_peer: bool) -> Self {
         Self {
             peer: if wants_peer {
                 Peer::Unresolved
@@ -82,9 +89,9 @@ impl Answer {
             writer: None,
             arrivals: List::default(),
             begun: Tsc::default(),
-            clock,
             budget_cycles: clock.to_cycles(budget),
             patience_cycles: clock.to_cycles(PATIENCE),
+            clock,
             total: LatencyHistogram::new(),
             last_late: None,
             counts: Arc::default(),

@@ -1,0 +1,349 @@
+//! A simulated card as a port with both ends of its first wire: for a program that plays the card's
+//! peers itself.
+//!
+//! | queue | receives | sends |
+//! | --- | --- | --- |
+//! | 0 | what came to the card | to the card |
+//! | 1 | what the card has sent | by the card |
+//!
+//! So each queue gets what the transmit queue of its number sends, as in the driver `loopback`, and
+//! the card, with the driver that ships, is between them: on the way to queue 0 it receives, on the
+//! way to queue 1 it sends.
+//!
+//! Time passes when somebody polls the card, 20 ns in each round; the
+//! peers, which may be on another thread, do not drive it. What they send waits until the wire has
+//! room for it.
+
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pollux_card_model::{FrameEnd, SimulatedCard, WireFrame};
+use pollux_mempool::time::{Ns, Tsc};
+use pollux_mempool::{BurstMut, PoolCache};
+use pollux_pmd::driver::{
+    Capabilities, Description, Driver, Feature, Link, Origin, Queues, RxDriver, Statistics,
+    Support, TxDriver,
+};
+use pollux_pmd::drivers::card;
+use pollux_pmd::ledger::Sent;
+use pollux_pmd::port::RxState;
+use pollux_pmd::{Cause, Clock, PortConfig, PortError, PortSpec, Registry, Tally};
+
+use crate::CosimDevice;
+
+/// Its driver's name.
+pub const NAME: &str = "card-sim";
+
+/// The port of the card that has a peer.
+const WIRE: usize = 0;
+
+/// Frames that wait on the wire itself: so few that their peer is held back, and so many that the
+/// wire is never idle for want of one.
+const AHEAD: usize = 16;
+
+/// Shortest frame without its FCS: a sender pads (IEEE 802.3 section 3.2.8).
+const SHORTEST: usize = 60;
+
+/// The driver, as it is told to people.
+const DESCRIPTION: Description = Description {
+    features: &[
+        (Feature::Receive, Support::Yes),
+        (Feature::Send, Support::Yes),
+        (Feature::Link, Support::Yes),
+        (Feature::Speed, Support::Yes),
+        (Feature::Statistics, Support::Yes),
+        (Feature::ZeroCopyTx, Support::Yes),
+        (Feature::Needs, Support::Partly("Verilator 5 and g++")),
+    ],
+    ..Description::new(
+        NAME,
+        "Pollux's card from its RTL, simulated, with a peer at its first wire",
+    )
+};
+
+/// Adds the card from its RTL to a program's drivers. Its time is that of whichever port of it was
+/// polled last.
+///
+/// Where the crate was built without Verilator, to open such a port fails, and says so.
+pub fn register(registry: &mut Registry) -> SimulatedTime {
+    let time = SimulatedTime::default();
+    let theirs = time.clone();
+    registry.register(DESCRIPTION, move |spec| from_rtl(spec, &theirs));
+    time
+}
+
+#[cfg(has_verilator)]
+fn from_rtl(spec: &PortSpec, time: &SimulatedTime) -> Result<Box<dyn Driver>, PortError> {
+    use crate::pcie::Behaviour;
+    use crate::verilated::VerilatedCard;
+    let card = VerilatedCard::new(1, Behaviour::prompt());
+    open(&CosimDevice::new(card), spec, time)
+}
+
+#[cfg(not(has_verilator))]
+fn from_rtl(spec: &PortSpec, _: &SimulatedTime) -> Result<Box<dyn Driver>, PortError> {
+    Err(PortError::Device {
+        port: spec.to_string(),
+        what: "there is no simulated card, as this program was built without Verilator; \
+               apt-get install verilator g++, and build it again"
+            .into(),
+    })
+}
+
+/// Opens a card as such a port, and has it tell its time.
+///
+/// # Errors
+/// It does not answer as the card's driver expects.
+pub fn open<C: SimulatedCard>(
+    device: &CosimDevice<C>,
+    spec: &PortSpec,
+    time: &SimulatedTime,
+) -> Result<Box<dyn Driver>, PortError> {
+    // The station of the driver `loopback`, so that peers need not know which of them it is.
+    let card: PortSpec = format!("{NAME}:mac=02:00:00:00:00:01").parse()?;
+    Ok(Box::new(Ends {
+        spec: spec.to_string(),
+        card: card::open(Arc::new(device.clone()), &card)?,
+        device: device.clone(),
+        time: time.clone(),
+    }))
+}
+
+/// The time of a simulated card, in nanoseconds, for loops that share it: to look at it takes none.
+#[derive(Clone, Debug, Default)]
+pub struct SimulatedTime(Arc<AtomicU64>);
+
+impl Clock for SimulatedTime {
+    fn now(&self) -> Tsc {
+        // What has happened until then comes by the wire, not by this.
+        Tsc(self.0.load(Ordering::Relaxed))
+    }
+
+    fn to_ns(&self, cycles: u64) -> Ns {
+        Ns(cycles)
+    }
+
+    fn to_cycles(&self, ns: Ns) -> u64 {
+        ns.0
+    }
+
+    /// Gives way to the thread that simulates.
+    fn relax(&self) {
+        std::thread::yield_now();
+    }
+}
+
+struct Ends<C: SimulatedCard> {
+    spec: String,
+    card: Box<dyn Driver>,
+    device: CosimDevice<C>,
+    time: SimulatedTime,
+}
+
+/// What the card's own driver is configured with.
+fn card_config(config: &PortConfig) -> PortConfig {
+    PortConfig {
+        rx_queues: 1,
+        tx_queues: 1,
+        ..config.clone()
+    }
+}
+
+impl<C: SimulatedCard> Driver for Ends<C> {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            max_rx_queues: 2,
+            max_tx_queues: 2,
+            ..self.card.capabilities()
+        }
+    }
+
+    fn validate(&self, config: &PortConfig) -> Result<(), PortError> {
+        if (config.rx_queues, config.tx_queues) == (2, 2) {
+            return self.card.validate(&card_config(config));
+        }
+        Err(PortError::Unsupported {
+            port: self.spec.clone(),
+            asked: format!(
+                "{} receive and {} transmit queues",
+                config.rx_queues, config.tx_queues
+            ),
+            offered: "two of each: the card's, and those of its peer".into(),
+        })
+    }
+
+    fn start(&mut self, config: &PortConfig, port: u16) -> Result<Queues, PortError> {
+        let cards = self.card.start(&card_config(config), port)?;
+        let (wire, room) = (Arc::<Wire>::default(), config.ring);
+        let mut rx: Vec<Box<dyn RxDriver>> = Vec::new();
+        for card in cards.rx {
+            rx.push(Box::new(CardRx {
+                card,
+                device: self.device.clone(),
+                time: self.time.clone(),
+                wire: wire.clone(),
+            }));
+        }
+        let (theirs, time) = (wire.clone(), self.time.clone());
+        rx.push(Box::new(PeerRx { wire: theirs, time }));
+        let mut tx: Vec<Box<dyn TxDriver>> = vec![Box::new(PeerTx { wire, room })];
+        tx.extend(cards.tx);
+        Ok(Queues { rx, tx })
+    }
+
+    fn stop(&mut self) -> Result<(), PortError> {
+        self.card.stop()
+    }
+
+    fn link(&self) -> Link {
+        self.card.link()
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.card.statistics()
+    }
+
+    fn registers(&self) -> String {
+        self.card.registers()
+    }
+}
+
+/// Frames between the card and its peer.
+#[derive(Default)]
+struct Wire(Mutex<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    to_card: VecDeque<WireFrame>,
+    from_card: VecDeque<WireFrame>,
+}
+
+impl Wire {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The card's receive queue; whoever polls it moves the frames of both ways.
+struct CardRx<C: SimulatedCard> {
+    card: Box<dyn RxDriver>,
+    device: CosimDevice<C>,
+    time: SimulatedTime,
+    wire: Arc<Wire>,
+}
+
+impl<C: SimulatedCard> RxDriver for CardRx<C> {
+    fn rx(
+        &mut self,
+        cache: &mut PoolCache,
+        out: &mut BurstMut<'_>,
+        origin: &mut Origin,
+        tally: &mut Tally,
+    ) -> usize {
+        // The driver looks at its clock, and so lets time pass.
+        let n = self.card.rx(cache, out, origin, tally);
+        let now = self.device.with(|card, _| {
+            let mut waiting = self.wire.lock();
+            while card.coming(WIRE) < AHEAD
+                && let Some(frame) = waiting.to_card.pop_front()
+            {
+                card.put(WIRE, frame);
+            }
+            while let Some(frame) = card.take(WIRE) {
+                waiting.from_card.push_back(frame);
+            }
+            card.now()
+        });
+        self.time.0.store(now / 1000, Ordering::Relaxed);
+        n
+    }
+
+    fn state(&self) -> RxState {
+        self.card.state()
+    }
+
+    fn sync_counters(&mut self, tally: &mut Tally) {
+        self.card.sync_counters(tally);
+    }
+
+    fn event(&self) -> Option<BorrowedFd<'_>> {
+        // Time would stand still while its reader sleeps.
+        None
+    }
+
+    fn finish(&mut self, tally: &mut Tally) {
+        self.card.finish(tally);
+    }
+}
+
+/// The peer's: what the card has sent.
+struct PeerRx {
+    wire: Arc<Wire>,
+    time: SimulatedTime,
+}
+
+impl RxDriver for PeerRx {
+    fn rx(
+        &mut self,
+        cache: &mut PoolCache,
+        out: &mut BurstMut<'_>,
+        origin: &mut Origin,
+        tally: &mut Tally,
+    ) -> usize {
+        let before = out.len();
+        let mut waiting = self.wire.lock();
+        while out.free() > 0
+            && let Some(frame) = waiting.from_card.pop_front()
+        {
+            tally.count_from_wire(1, frame.bytes.len() as u64);
+            if frame.end != FrameEnd::Good {
+                tally.count_dropped(Cause::DeviceError, 1);
+                continue;
+            }
+            match cache.alloc_from(&frame.bytes) {
+                Some(mut mbuf) => {
+                    origin.stamp(&mut mbuf, self.time.now());
+                    drop(out.push(mbuf));
+                }
+                None => tally.count_dropped(Cause::NoMbuf, 1),
+            }
+        }
+        out.len() - before
+    }
+
+    fn finish(&mut self, tally: &mut Tally) {
+        for frame in self.wire.lock().from_card.drain(..) {
+            tally.count_from_wire(1, frame.bytes.len() as u64);
+            tally.count_dropped(Cause::Aborted, 1);
+        }
+    }
+}
+
+/// The peer's: what goes to the card.
+struct PeerTx {
+    wire: Arc<Wire>,
+    /// Frames that may wait.
+    room: usize,
+}
+
+impl TxDriver for PeerTx {
+    fn tx(&mut self, cache: &mut PoolCache, burst: &mut BurstMut<'_>, sent: &mut Sent) -> usize {
+        let mut waiting = self.wire.lock();
+        let fits = burst
+            .len()
+            .min(self.room.saturating_sub(waiting.to_card.len()));
+        let mut bytes = 0;
+        burst.take_front(fits, |mbuf| {
+            let mut frame = vec![0; mbuf.total_len()];
+            mbuf.copy_to(0, &mut frame);
+            cache.free(mbuf);
+            bytes += frame.len() as u64;
+            frame.resize(frame.len().max(SHORTEST), 0);
+            waiting.to_card.push_back(WireFrame::good(frame));
+        });
+        sent.count(fits as u64, bytes);
+        fits
+    }
+}
