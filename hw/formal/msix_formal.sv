@@ -4,7 +4,7 @@
 // may, at most VECTORS - 1 others are offered before it. None is made up: a write is of a vector that
 // was pending and might, with what its entry says. An offer stands until it is taken.
 // formal: bounded 10
-// formal: cover 10
+// formal: cover 14
 
 module msix_formal (
     input logic        clk,
