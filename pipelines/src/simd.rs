@@ -1,6 +1,6 @@
 //! Sixteen numbers at once, with what the CPU offers.
 //!
-//! A [`Kernel`] is written once, over [`Lanes`], and compiled for AVX-512, for AVX2 and for
+//! A `Kernel` is written once, over `Lanes`, and compiled for AVX-512, for AVX2 and for
 //! neither; [`Simd`] says which of them runs. All three do the same operations in the same order,
 //! each rounded as IEEE 754 says and none fused, so that their results are equal bit by bit.
 
