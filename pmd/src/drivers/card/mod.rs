@@ -5,14 +5,14 @@
 //! | | | module |
 //! | --- | --- | --- |
 //! | registers, layouts | as tables | `registers.rs`, `layouts.rs` |
-//! | [`Nic`] | the card as a whole: what it is, its blocks, reset, rest | `nic.rs` |
-//! | [`Control`] | a port: its switches, and its link | `control.rs` |
-//! | [`Tlb`](memory::Tlb) | what the card reaches | `memory.rs` |
-//! | [`List`], [`Events`] | buffers that it fills, and how it announces them | `list.rs`, `events.rs` |
-//! | [`Rx`], [`Tx`] | whole frames | `rx.rs`, `tx.rs`, `ring.rs` |
-//! | [`Streams`] | payloads without a copy | `stream.rs` |
-//! | [`Losses`] | statistics | `counters.rs` |
-//! | [`Options`] | what a spec says | `options.rs` |
+//! | `Nic` | the card as a whole: what it is, its blocks, reset, rest | `nic.rs` |
+//! | `Control` | a port: its switches, and its link | `control.rs` |
+//! | `Tlb` | what the card reaches | `memory.rs` |
+//! | `List`, `Events` | buffers that it fills, and how it announces them | `list.rs`, `events.rs` |
+//! | `Rx`, `Tx` | whole frames | `rx.rs`, `tx.rs`, `ring.rs` |
+//! | `Streams` | payloads without a copy | `stream.rs` |
+//! | `Losses` | statistics | `counters.rs` |
+//! | `Options` | what a spec says | `options.rs` |
 //! | `Model` | the card in software (`hw/model`), for the tests | `model.rs` |
 //!
 //! # As a port
