@@ -7,10 +7,11 @@ use std::sync::Arc;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pollux_benches::{BOARDS, Error, SEED, events, frame, pool, report, settings};
 use pollux_emulator::physics::{EventModel, ModelConfig, Rings, TruthEvent};
+use pollux_mempool::Mbuf;
 use pollux_mempool::time::Tsc;
 use pollux_pipelines::formats::hits::{HitsFrame, HitsWriter, MAX_FRAME, MAX_HITS};
 use pollux_pipelines::formats::mtp::{MAX_PACKET, MtpPacket, MtpWriter, Primitive, SOURCE_RICH};
-use pollux_pipelines::l0::{Fragment, Frame, L0Stats, List};
+use pollux_pipelines::l0::{Fragment, Frame, List};
 use pollux_pipelines::merge::{Merge, MergeOptions, SLOT, StampedHit};
 use pollux_pipelines::rich::find::{FinderConfig, MAX_BATCH, RingFinder};
 use pollux_pipelines::rich::geometry::POSITIONS;
@@ -19,8 +20,7 @@ use pollux_pipelines::simd::Simd;
 use pollux_pipelines::stages::{
     Build, BuildOptions, Decide, DecideOptions, Decompress, DecompressOptions, FindRings,
 };
-use pollux_pipelines::{Batch, Each, Moment, Stage, StageEnv, StageExt};
-use pollux_pmd::Ledger;
+use pollux_pipelines::{Batch, EVENT_CACHE, Each, Moment, Stage, StageEnv, StageExt};
 use pollux_pmd::net::UDP_HEADERS;
 use pollux_pmd::stream::StreamId;
 
@@ -244,10 +244,7 @@ fn merge(c: &mut Criterion) {
 }
 
 fn env() -> StageEnv {
-    StageEnv {
-        ledger: Ledger::new(),
-        stats: L0Stats::new(BOARDS.into()),
-    }
+    StageEnv::new(BOARDS.into())
 }
 
 /// Fragments of all boards into events.
@@ -272,17 +269,14 @@ fn build(c: &mut Criterion) {
                 }
             }
         }
-        let mut stage = Build::new(&BuildOptions::default(), &mut env())?;
+        let mut env = env();
+        let mut stage = Build::new(&BuildOptions::default(), &mut env)?;
+        let mut free = free_events(&env)?;
         let mut group = c.benchmark_group("stages");
         group.throughput(Throughput::Elements(count as u64));
         group.bench_function("build, an event of 4 fragments", |b| {
             b.iter(|| {
-                stage.process(
-                    &mut batch,
-                    &mut Each(|event| {
-                        black_box(&event);
-                    }),
-                );
+                stage.process(&mut batch, &mut Each(&mut free));
                 for fragment in batch.as_mut_slice() {
                     fragment.timestamp += count as u64 * STEP;
                     fragment.at.0 += count as u64 * 1000;
@@ -347,19 +341,26 @@ impl Source {
     }
 }
 
-/// Measures a chain from frames in buffers to whatever it makes.
-fn chain<S: Stage<In = Frame>>(c: &mut Criterion, name: &str, mut stage: S) -> Result<(), Error> {
+/// Takes events back.
+fn free_events<E: Into<Mbuf>>(env: &StageEnv) -> Result<impl FnMut(E) + use<E>, Error> {
+    let pool = env.events.as_ref().ok_or("no stage builds events")?;
+    let mut cache = pool.cache(EVENT_CACHE)?;
+    Ok(move |event: E| cache.free(black_box(event).into()))
+}
+
+/// Measures a chain from frames in buffers to whatever it makes, which `done` takes.
+fn chain<S: Stage<In = Frame>>(
+    c: &mut Criterion,
+    name: &str,
+    mut stage: S,
+    mut done: impl FnMut(S::Out),
+) -> Result<(), Error> {
     let mut source = Source::new()?;
     let mut group = c.benchmark_group("chain");
     group.throughput(Throughput::Elements(source.events));
     group.bench_function(name, |b| {
         b.iter(|| {
-            stage.process(
-                &mut source.frames,
-                &mut Each(|item| {
-                    black_box(&item);
-                }),
-            );
+            stage.process(&mut source.frames, &mut Each(&mut done));
             source.advance();
         });
     });
@@ -372,17 +373,21 @@ fn chains(c: &mut Criterion) {
         let decompress = |env: &mut StageEnv| Decompress::new(&DecompressOptions::default(), env);
         let build = |env: &mut StageEnv| Build::new(&BuildOptions::default(), env);
 
-        chain(c, "decompress", decompress(&mut env())?)?;
+        let stage = decompress(&mut env())?;
+        chain(c, "decompress", stage, |fragment| {
+            black_box(&fragment);
+        })?;
         let mut both = env();
         let stage = decompress(&mut both)?.then(build(&mut both)?);
-        chain(c, "decompress, build", stage)?;
+        chain(c, "decompress, build", stage, free_events(&both)?)?;
         complete(&both)?;
         let mut all = env();
         let stage = decompress(&mut all)?
             .then(build(&mut all)?)
             .then(FindRings::new(FinderConfig::default(), &all.stats)?)
             .then(Decide::new(DecideOptions::default(), &all.stats)?);
-        chain(c, "decompress, build, rings, decide", stage)?;
+        let name = "decompress, build, rings, decide";
+        chain(c, name, stage, free_events(&all)?)?;
         complete(&all)
     };
     report("chain", measure());

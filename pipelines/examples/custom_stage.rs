@@ -11,20 +11,20 @@ use std::sync::Arc;
 use pollux_mempool::{Burst, Mempool, PoolCache, PoolConfig};
 use pollux_pipelines::formats::hits::{HitsWriter, MAX_FRAME};
 use pollux_pipelines::formats::mtp::SOURCE_RICH;
-use pollux_pipelines::l0::{Decision, Fragment, Frame, L0Stats, List};
+use pollux_pipelines::l0::{Decision, Fragment, Frame, List};
 use pollux_pipelines::rich::geometry::{PMS, board_of, pm_at};
 use pollux_pipelines::rich::{Hit, find::FinderConfig};
 use pollux_pipelines::stages::{
     Build, BuildOptions, Decide, DecideOptions, Decompress, DecompressOptions, FindRings,
 };
 use pollux_pipelines::{
-    Batch, DynStage, Moment, Pipeline, Sink, Stage, StageEnv, StageExt, StageRegistry,
+    Batch, DynStage, Each, Moment, Pipeline, Sink, Stage, StageEnv, StageExt, StageRegistry,
 };
 use pollux_pmd::net::{
     MacAddr, ParseOptions, Parsed, UDP_HEADERS, UdpEndpoint, UdpTemplate, parse,
 };
 use pollux_pmd::stream::{DemuxBuilder, StreamId};
-use pollux_pmd::{Cause, Count, Ledger, PortConfig, Registry, StartedPort, Tally};
+use pollux_pmd::{Cause, Count, PortConfig, Registry, StartedPort, Tally};
 use serde::Deserialize;
 
 type AnyError = Box<dyn Error>;
@@ -34,12 +34,12 @@ type AnyError = Box<dyn Error>;
 #[serde(deny_unknown_fields)]
 struct VetoOptions {
     /// Earliest and latest time of a hit within its slot, in units of 25/256 ns.
-    fine: [u8; 2],
+    fine: [u16; 2],
 }
 
 /// Takes the hits out of each fragment that are not in time.
 struct Veto {
-    fine: [u8; 2],
+    fine: [u16; 2],
     vetoed: Arc<Count>,
 }
 
@@ -80,10 +80,7 @@ fn main() -> Result<(), AnyError> {
 
 /// The chain as one type. As one stage of a pipeline it is timed as a whole.
 fn compiled() -> Result<(), AnyError> {
-    let mut env = StageEnv {
-        ledger: Ledger::new(),
-        stats: L0Stats::new(BOARDS.into()),
-    };
+    let mut env = StageEnv::new(BOARDS.into());
     let vetoed = Arc::new(Count::default());
     let chain = Decompress::new(&DecompressOptions::default(), &mut env)?
         .then(Veto {
@@ -103,10 +100,7 @@ fn compiled() -> Result<(), AnyError> {
 
 /// The chain from a configuration, with the stage beside the built-in ones.
 fn configured() -> Result<(), AnyError> {
-    let mut env = StageEnv {
-        ledger: Ledger::new(),
-        stats: L0Stats::new(BOARDS.into()),
-    };
+    let mut env = StageEnv::new(BOARDS.into());
     let vetoed = Arc::new(Count::default());
     let mut registry = StageRegistry::builtin();
     let counter = Arc::clone(&vetoed);
@@ -160,7 +154,18 @@ fn run(
     ledger.add("receiver", receiver.view());
 
     let mut burst = Burst::<32>::new();
-    let (mut batch, mut decisions) = (Batch::default(), Vec::new());
+    let mut batch = Batch::default();
+    let (mut decided, mut accepted) = (0, 0);
+    let mut events = env
+        .events
+        .as_ref()
+        .ok_or("no stage builds events")?
+        .cache(256)?;
+    let mut out = Each(|decision: Decision| {
+        decided += 1;
+        accepted += u64::from(decision.accepted());
+        events.free(decision.into());
+    });
     for n in 0..EVENTS / BUNCH {
         for board in 0..BOARDS {
             let frame = board_frame(board, n, &mut cache).ok_or("the pool is empty")?;
@@ -189,18 +194,14 @@ fn run(
                 Err(reject) => receiver.count_dropped(reject.into(), 1),
             }
         });
-        pipeline.process(&mut batch, &mut decisions);
+        pipeline.process(&mut batch, &mut out);
         batch.drain().for_each(|frame| cache.free(frame.mbuf));
     }
-    pipeline.finish(&mut decisions);
+    pipeline.finish(&mut out);
     port.stop(rx, tx)?;
 
     let balance = ledger.check()?;
-    let accepted = decisions
-        .iter()
-        .filter(|decision| decision.accepted)
-        .count();
-    println!("  events  {} decided, {accepted} accepted", decisions.len());
+    println!("  events  {decided} decided, {accepted} accepted");
     println!(
         "  hits    {} vetoed, {} kept",
         vetoed.get(),
@@ -253,7 +254,7 @@ fn ring(event: u64) -> Vec<Hit> {
                 Hit { pm, fine: 100 },
                 Hit {
                     pm: other as u16,
-                    fine: (other % 256) as u8,
+                    fine: other as u16 % 256,
                 },
             ])
         })

@@ -22,5 +22,5 @@ pub mod stage;
 pub mod stages;
 
 pub use pipeline::{DynStage, Pipeline, PipelineError};
-pub use registry::{StageEnv, StageError, StageRegistry};
+pub use registry::{EVENT_CACHE, StageEnv, StageError, StageRegistry};
 pub use stage::{Batch, Discard, Each, Moment, Sink, Stage, StageExt};

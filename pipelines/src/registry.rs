@@ -11,11 +11,13 @@
 
 use std::sync::Arc;
 
+use pollux_mempool::{Mempool, PoolCache, PoolConfig, PoolError};
 use pollux_pmd::Ledger;
 use serde::de::DeserializeOwned;
 
-use crate::l0::L0Stats;
+use crate::l0::{L0Stats, event_pool};
 use crate::pipeline::{DynStage, Pipeline, PipelineError};
+use crate::stage::BATCH;
 use crate::stages;
 
 /// What a stage may need when it is made.
@@ -24,6 +26,49 @@ pub struct StageEnv {
     pub ledger: Ledger,
     /// Counters of the L0 stages; their length is the number of sources.
     pub stats: Arc<L0Stats>,
+    /// Page size, NUMA node and lock of the memory that events lie in.
+    pub memory: PoolConfig,
+    /// Most events that the program holds behind the pipeline: in rings to other loops, in queues
+    /// of recorders, and as free buffers in each cache that it frees them into.
+    pub under_way: usize,
+    /// The pool of all events, once the stage is made that builds them.
+    pub events: Option<Mempool>,
+}
+
+/// Free buffers that the stage which builds events keeps for itself, and that a program may keep in
+/// the cache into which it frees them, unless it says otherwise.
+pub const EVENT_CACHE: usize = 256;
+
+/// Batches between the stages of a pipeline that may be full of events at once.
+const BATCHES: usize = 16;
+
+impl StageEnv {
+    /// The surroundings of a pipeline for so many sources whose events are freed as they come out,
+    /// into one cache.
+    #[must_use]
+    pub fn new(sources: usize) -> Self {
+        Self {
+            ledger: Ledger::new(),
+            stats: L0Stats::new(sources),
+            memory: PoolConfig::default(),
+            under_way: EVENT_CACHE,
+            events: None,
+        }
+    }
+
+    /// Makes the pool of events; for the stage that builds them, and that may hold so many itself.
+    ///
+    /// # Errors
+    /// Memory that cannot be had.
+    pub fn make_events(&mut self, held: usize) -> Result<PoolCache, PoolError> {
+        let events = held
+            .saturating_add(self.under_way)
+            .saturating_add(BATCHES * BATCH);
+        let pool = event_pool(events, self.memory)?;
+        let cache = pool.cache(EVENT_CACHE.min(events))?;
+        self.events = Some(pool);
+        Ok(cache)
+    }
 }
 
 /// Why a stage could not be made.

@@ -96,6 +96,12 @@ impl<T> Batch<T> {
         self.items.drain(..)
     }
 
+    /// Takes the first `n` items out, or all if there are fewer, in order.
+    #[inline]
+    pub fn drain_front(&mut self, n: usize) -> impl Iterator<Item = T> + '_ {
+        self.items.drain(..n.min(self.items.len()))
+    }
+
     /// Drops all items.
     #[inline]
     pub fn clear(&mut self) {
@@ -288,5 +294,14 @@ mod tests {
         assert_eq!(batch.push(1), Ok(()));
         assert_eq!(batch.push(2), Err(2));
         assert_eq!(batch.drain().collect::<Vec<_>>(), [1]);
+    }
+
+    #[test]
+    fn items_leave_from_the_front() {
+        let mut batch = Batch::with_capacity(3);
+        (0..3).for_each(|n| assert_eq!(batch.push(n), Ok(())));
+        assert_eq!(batch.drain_front(2).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(batch.drain_front(2).collect::<Vec<_>>(), [2]);
+        assert!(batch.is_empty());
     }
 }

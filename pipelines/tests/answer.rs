@@ -3,11 +3,11 @@
 
 mod common;
 
-use common::{pool, template};
+use common::{pool, reconstructed, template};
 use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{Burst, Mempool, PoolCache};
 use pollux_pipelines::formats::mtp::{MtpPacket, Primitive, SOURCE_L0TP};
-use pollux_pipelines::l0::{Decision, EventHead, List, primitive_id};
+use pollux_pipelines::l0::{Decision, EventHead, primitive_id};
 use pollux_pipelines::rich::find::Ring;
 use pollux_pipelines::stages::Answer;
 use pollux_pmd::net::{ParseOptions, Parsed, parse};
@@ -94,8 +94,6 @@ impl Rig {
 }
 
 fn decision(timestamp: u64, rings: usize, accepted: bool, arrival: Tsc) -> Decision {
-    let mut list = List::default();
-    assert!(list.extend(&vec![Ring::default(); rings]));
     let complete = timestamp.is_multiple_of(2);
     let head = EventHead {
         timestamp,
@@ -103,11 +101,7 @@ fn decision(timestamp: u64, rings: usize, accepted: bool, arrival: Tsc) -> Decis
         arrival,
         ..EventHead::default()
     };
-    Decision {
-        head,
-        rings: list,
-        accepted,
-    }
+    reconstructed(&head, &[], &vec![Ring::default(); rings]).decided(accepted)
 }
 
 fn now() -> Tsc {

@@ -19,16 +19,16 @@ fn an_event_closes_when_all_sources_are_there() {
     rig.frame(0, 7, 12);
     assert_eq!(rig.take(), []);
     rig.frame(1, 7, 20);
-    let event = rig.out[0].clone();
-    assert_eq!(rig.take(), [(7, 0b111)]);
-    assert!(event.head.complete);
-    assert_eq!(event.head.arrival, Tsc(10), "that of the first fragment");
+    let event = &rig.out[0];
+    assert!(event.head().complete);
+    assert_eq!(event.head().arrival, Tsc(10), "that of the first fragment");
     assert_eq!(
-        *event.hits,
+        event.hits(),
         [hit(7), hit(107), hit(207)],
         "in the order of the sources"
     );
-    assert_eq!(event.head.hits, 3);
+    assert_eq!(event.head().hits, 3);
+    assert_eq!(rig.take(), [(7, 0b111)]);
     assert_eq!(rig.env.stats.events.complete.get(), 1);
     rig.check();
 }
@@ -256,12 +256,36 @@ fn hits_beyond_the_room_of_an_event_are_counted() {
         rig.put(fragment);
     }
     let event = &rig.out[0];
-    assert!(event.head.complete);
-    assert_eq!((event.hits.len(), event.head.hits), (510, 510));
-    assert_eq!((event.hits[0], event.hits[509]), (hit(0), hit(554)));
+    assert!(event.head().complete);
+    assert_eq!((event.hits().len(), event.head().hits), (510, 510));
+    assert_eq!((event.hits()[0], event.hits()[509]), (hit(0), hit(554)));
     assert_eq!(rig.env.stats.events.overfull.get(), 1);
     assert_eq!(rig.env.stats.events.hits.get(), 510);
     rig.check();
+}
+
+#[test]
+fn events_that_nobody_gives_back_cost_fragments_that_are_counted() {
+    let mut rig = Rig::new(1, &options());
+    let pool = rig.env.events.clone().unwrap();
+    let most = pool.buffers() as u64;
+    for t in 0..most + 10 {
+        rig.frame(0, t, t);
+    }
+    assert_eq!(rig.out.len() as u64, most);
+    assert_eq!(
+        (
+            rig.dropped(Cause::NoMbuf),
+            rig.env.stats.events.no_buffer.get()
+        ),
+        (10, 10)
+    );
+    rig.out.clear();
+    rig.frame(0, most + 10, most + 10);
+    assert_eq!(rig.take(), [(most + 10, 1)]);
+    rig.check();
+    drop(rig);
+    assert_eq!(pool.available() as u64, most);
 }
 
 /// 100 ms of detector time are 4 million slots.

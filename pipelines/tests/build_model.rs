@@ -18,11 +18,8 @@ type Built = (u64, u16, Vec<Hit>);
 
 fn built(rig: &mut Rig) -> Vec<Built> {
     let take = |event: pollux_pipelines::l0::Event| {
-        (
-            event.head.timestamp,
-            event.head.sources,
-            event.hits.to_vec(),
-        )
+        let head = event.head();
+        (head.timestamp, head.sources, event.hits().to_vec())
     };
     rig.out.drain(..).map(take).collect()
 }

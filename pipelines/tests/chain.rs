@@ -216,14 +216,15 @@ fn without_faults_every_event_is_complete_and_every_ring_is_found() {
     outcome.ledger.check().unwrap();
     assert_eq!(outcome.decisions.len(), 500);
     for (n, decision) in outcome.decisions.iter().enumerate() {
-        let head = &decision.head;
+        let head = decision.head();
         assert_eq!(head.timestamp, 1000 + 40 * n as u64);
         assert!(head.complete);
         assert_eq!(usize::from(head.hits), event(head.timestamp).len());
+        assert_eq!(decision.hits().len(), usize::from(head.hits));
         let r = 110.0 + (head.timestamp % 70) as f32;
-        let ring = &decision.rings[0];
+        let ring = &decision.rings()[0];
         assert!((ring.r - r).abs() < 10.0, "{ring:?} at {r}");
-        assert_eq!(decision.accepted, ring.r <= 150.0);
+        assert_eq!(decision.accepted(), ring.r <= 150.0);
     }
     let events = &outcome.env.stats.events;
     assert_eq!(events.accepted.get() + events.rejected.get(), 500);
@@ -320,6 +321,9 @@ fn time_alone_releases_what_is_held() {
     chain.tick(Moment(309_999), &mut out);
     assert!(out.is_empty());
     chain.tick(Moment(310_000), &mut out);
-    let times: Vec<_> = out.iter().map(|decision| decision.head.timestamp).collect();
+    let times: Vec<_> = out
+        .iter()
+        .map(|decision| decision.head().timestamp)
+        .collect();
     assert_eq!(times, [1000, 1040, 1080, 1120, 1160]);
 }

@@ -3,37 +3,40 @@
 
 mod common;
 
-use common::env;
-use pollux_pipelines::l0::{Decision, EventHead, List, Reconstructed};
+use common::{env, hit, reconstructed};
+use pollux_pipelines::l0::{Decision, EventHead, MAX_EVENT_HITS};
 use pollux_pipelines::rich::find::Ring;
 use pollux_pipelines::stages::{Decide, DecideOptions};
 use pollux_pipelines::{Batch, Stage};
 
 /// Whether an event with so many hits and rings of these radii is accepted.
-fn accepts(options: DecideOptions, hits: u16, radii: &[f32]) -> bool {
+fn accepts(options: DecideOptions, hits: usize, radii: &[f32]) -> bool {
     let env = env(1);
     let mut stage = Decide::new(options, &env.stats).unwrap();
-    let mut rings = List::default();
     let ring = |&r: &f32| Ring {
         r,
         ..Ring::default()
     };
-    assert!(rings.extend(&radii.iter().map(ring).collect::<Vec<_>>()));
+    let rings: Vec<_> = radii.iter().map(ring).collect();
     let head = EventHead {
         timestamp: 5,
-        hits,
         ..EventHead::default()
     };
     let (mut batch, mut out) = (Batch::default(), Vec::<Decision>::new());
-    batch.push(Reconstructed { head, rings }).unwrap();
+    let event = reconstructed(&head, &vec![hit(0); hits], &rings);
+    batch.push(event).unwrap();
     stage.process(&mut batch, &mut out);
-    assert_eq!((out[0].head, out[0].rings.len()), (head, radii.len()));
+    assert_eq!(out[0].head().timestamp, 5);
+    assert_eq!(
+        (out[0].hits().len(), out[0].rings().len()),
+        (hits, rings.len())
+    );
     let counts = &env.stats.events;
     assert_eq!(
         (counts.accepted.get(), counts.rejected.get()),
-        (out[0].accepted.into(), (!out[0].accepted).into())
+        (out[0].accepted().into(), (!out[0].accepted()).into())
     );
-    out[0].accepted
+    out[0].accepted()
 }
 
 #[test]
@@ -55,7 +58,7 @@ fn bounds_belong_to_what_is_accepted() {
     );
     let hits = DecideOptions { min_hits: 7, ..any };
     assert_eq!(
-        [6, 7, u16::MAX].map(|n| accepts(hits, n, &[])),
+        [6, 7, MAX_EVENT_HITS].map(|n| accepts(hits, n, &[])),
         [false, true, true]
     );
     let radii = DecideOptions {

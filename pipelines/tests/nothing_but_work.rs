@@ -97,6 +97,7 @@ struct Outlet {
     answer: Answer,
     tx: TxQueue,
     cache: PoolCache,
+    events: PoolCache,
     tap: EventProducer,
     untapped: u64,
     decisions: u32,
@@ -109,6 +110,7 @@ impl Sink<Decision> for Outlet {
         self.answer
             .push(&decision, Some(&mut self.tx), &mut self.cache);
         self.decisions += 1;
+        self.events.free(decision.into());
     }
 }
 
@@ -207,6 +209,7 @@ fn run(registry: &StageRegistry, extra: &str) -> Noise {
                 answer,
                 tx: answer_tx,
                 cache: pool.cache(64).unwrap(),
+                events: env.events.as_ref().unwrap().cache(64).unwrap(),
                 tap,
                 untapped: 0,
                 decisions: 0,

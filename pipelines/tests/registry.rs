@@ -137,12 +137,15 @@ fn stages_that_do_not_fit_are_named_with_their_types() {
     assert_eq!(
         pipeline::<Event, Decision>(stages).err().unwrap(),
         format!(
-            "stage `build` takes {l0}::Fragment, but what stands before it makes {l0}::Reconstructed"
+            "stage `build` takes {l0}::Fragment, \
+             but what stands before it makes {l0}::event::Reconstructed"
         )
     );
     assert_eq!(
         refusal(stages),
-        format!("stage `rings` takes {l0}::Event, but what stands before it makes {l0}::Frame")
+        format!(
+            "stage `rings` takes {l0}::event::Event, but what stands before it makes {l0}::Frame"
+        )
     );
     let short = CHAIN
         .split("[[stage]]\n    name = \"decide\"")
@@ -151,7 +154,8 @@ fn stages_that_do_not_fit_are_named_with_their_types() {
     assert_eq!(
         refusal(short),
         format!(
-            "the pipeline must make {l0}::Decision, but its last stage, `rings`, makes {l0}::Reconstructed"
+            "the pipeline must make {l0}::event::Decision, \
+             but its last stage, `rings`, makes {l0}::event::Reconstructed"
         )
     );
     assert_eq!(refusal("stage = []"), "a pipeline needs at least one stage");

@@ -8,9 +8,8 @@ use pollux_mempool::region::{Lock, PageSize};
 use pollux_mempool::time::Ns;
 use pollux_mempool::{MemoryRegion, PoolConfig};
 use pollux_pipelines::formats::mtp::SOURCE_RICH;
-use pollux_pipelines::l0::{Decision, Frame, L0Stats, MAX_SOURCES};
+use pollux_pipelines::l0::{Decision, Frame, MAX_SOURCES};
 use pollux_pipelines::{Pipeline, StageEnv, StageRegistry};
-use pollux_pmd::Ledger;
 use pollux_pmd::net::MacAddr;
 use pollux_pmd::stream::{Demux, DemuxBuilder, StreamId};
 use serde::Deserialize;
@@ -215,10 +214,9 @@ impl TriggerConfig {
 
     /// Makes the pipeline, with its counters.
     pub fn pipeline(&self) -> Result<(Pipeline<Frame, Decision>, StageEnv)> {
-        let stats = L0Stats::new(self.streams.len());
         let mut env = StageEnv {
-            ledger: Ledger::new(),
-            stats,
+            memory: self.memory.pool(),
+            ..StageEnv::new(self.streams.len())
         };
         let pipeline = StageRegistry::builtin().pipeline(&self.stages, &mut env);
         Ok((pipeline.context("[[stage]]")?, env))

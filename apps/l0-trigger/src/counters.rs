@@ -58,6 +58,7 @@ impl Source for Counters {
             ("rejected", &events.rejected),
             ("forced", &events.forced),
             ("overfull", &events.overfull),
+            ("no-buffer", &events.no_buffer),
         ];
         let outcomes = outcomes.map(|(name, count)| ([("outcome", name.into())], count.get()));
         page.counter(

@@ -28,6 +28,8 @@ pub struct Outlet {
     /// The port that answers leave by.
     pub answer_by: usize,
     pub cache: PoolCache,
+    /// Takes back the buffers of events.
+    pub events: PoolCache,
     pub taps: Vec<Tap>,
     /// The input is a recording, which can wait: no record is lost to a slow consumer.
     pub patient: bool,
@@ -51,6 +53,7 @@ impl Sink<Decision> for Outlet {
         if self.answer.is_due(now) {
             self.flush();
         }
+        self.events.free(decision.into());
     }
 }
 

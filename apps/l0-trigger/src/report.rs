@@ -88,6 +88,7 @@ pub struct EventsReport {
     pub hits: u64,
     pub forced: u64,
     pub overfull: u64,
+    pub no_buffer: u64,
     pub resyncs: u64,
 }
 

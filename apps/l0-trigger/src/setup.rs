@@ -10,8 +10,8 @@ use pollux_emulator::rings::RingCheck;
 use pollux_emulator::run::EmulatorLoop;
 use pollux_emulator::truth::Truth;
 use pollux_mempool::Mempool;
-use pollux_pipelines::StageEnv;
 use pollux_pipelines::stages::Answer;
+use pollux_pipelines::{EVENT_CACHE, StageEnv};
 use pollux_pmd::event::{EventConsumer, EventQueue, RegionOptions};
 use pollux_pmd::lcore::idle::Idle;
 use pollux_pmd::lcore::{JitterMeter, StopFlag};
@@ -91,7 +91,13 @@ impl Setup {
         let views = views.collect();
 
         let (pipeline, env) = plan.config.pipeline()?;
-        let StageEnv { mut ledger, stats } = env;
+        let StageEnv {
+            mut ledger,
+            stats,
+            events,
+            ..
+        } = env;
+        let events = events.context("[[stage]]: none of them builds events")?;
         let recorder = match &cli.events_out {
             Some(path) => {
                 let (records, missed) = tap(&mut taps)?;
@@ -122,6 +128,7 @@ impl Setup {
             sides,
             answer_by: 0,
             cache: pool.cache(CACHE)?,
+            events: events.cache(EVENT_CACHE)?,
             taps,
             patient: recorded,
             stop: halt.clone(),

@@ -66,6 +66,7 @@ pub fn report(plan: &Plan, ended: Ended) -> Report {
             hits: events.hits.get(),
             forced: events.forced.get(),
             overfull: events.overfull.get(),
+            no_buffer: events.no_buffer.get(),
             resyncs: events.resyncs.get(),
         },
         answers: AnswersReport {

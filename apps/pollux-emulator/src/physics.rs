@@ -260,7 +260,7 @@ impl EventModel {
             if insert(&mut lit, pm) {
                 out.hits.push(Hit {
                     pm,
-                    fine: rng.random(),
+                    fine: rng.random::<u8>().into(),
                 });
             }
         }
@@ -323,8 +323,11 @@ impl EventModel {
             ring.hits += u16::from(insert(&mut own, pm));
             if insert(lit, pm) {
                 // Times beyond the slot are read in the slot, at its edge; the cast saturates.
-                let fine = (source.time + self.jitter.sample(rng)) as u8;
-                hits.push(Hit { pm, fine });
+                let time = (source.time + self.jitter.sample(rng)) as u8;
+                hits.push(Hit {
+                    pm,
+                    fine: time.into(),
+                });
             }
         }
         ring

@@ -97,7 +97,7 @@ pub fn is_asked_for(truth: &[TrueRing], i: usize) -> bool {
 }
 
 fn belong_together(truth: &TrueRing, fit: &Ring) -> bool {
-    truth.disk == fit.disk
+    u16::from(truth.disk) == fit.disk
         && (truth.x - fit.x).hypot(truth.y - fit.y) <= CENTRE_MM
         && (truth.r - fit.r).abs() <= RADIUS_MM
 }

@@ -5,21 +5,22 @@ use std::hint::black_box;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use anyhow::{Context, Result, anyhow};
+use pollux_mempool::PoolCache;
 use pollux_mempool::time::Ns;
 use pollux_pipelines::formats::hits::{HEADER_LEN, HitsFrame, HitsWriter, MAX_FRAME, MAX_HITS};
 use pollux_pipelines::formats::mtp::{
     MAX_PACKET, MAX_PRIMITIVES, MtpPacket, MtpWriter, Primitive, SOURCE_L0TP, SOURCE_RICH,
 };
-use pollux_pipelines::l0::{Decision, Event, Fragment, Frame, L0Stats, List};
+use pollux_pipelines::l0::{Decision, Event, Fragment, Frame, List};
 use pollux_pipelines::rich::Hit;
 use pollux_pipelines::rich::find::{FinderConfig, RingFinder};
 use pollux_pipelines::rich::fit::fit;
 use pollux_pipelines::rich::geometry::{board_of, pm_at};
 use pollux_pipelines::stages::{Answer, Build, BuildOptions};
-use pollux_pipelines::{Batch, Each, Moment, Stage, StageEnv, StageRegistry};
+use pollux_pipelines::{Batch, EVENT_CACHE, Each, Moment, Stage, StageEnv, StageRegistry};
 use pollux_pmd::net::UDP_HEADERS;
 use pollux_pmd::stream::StreamId;
-use pollux_pmd::{Clock, Ledger, TscClock};
+use pollux_pmd::{Clock, TscClock};
 
 use crate::loops::{Loop, Round, pool, port, template};
 
@@ -103,7 +104,7 @@ fn event(n: u64, rings: u64) -> Vec<Hit> {
     pms.dedup();
     let hit = |&pm: &u16| Hit {
         pm,
-        fine: 100 + (pm % 8) as u8,
+        fine: 100 + pm % 8,
     };
     pms.iter().map(hit).collect()
 }
@@ -216,14 +217,22 @@ fn find(rings: u64) -> Result<Round> {
 }
 
 fn env() -> StageEnv {
-    StageEnv {
-        ledger: Ledger::new(),
-        stats: L0Stats::new(usize::from(BOARDS)),
-    }
+    StageEnv::new(usize::from(BOARDS))
+}
+
+/// Where events are freed.
+fn event_cache(env: &StageEnv) -> Result<PoolCache> {
+    Ok(env
+        .events
+        .as_ref()
+        .context("no events are built")?
+        .cache(EVENT_CACHE)?)
 }
 
 fn build() -> Result<Round> {
-    let mut build = Build::new(&BuildOptions::default(), &mut env()).map_err(|e| anyhow!(e))?;
+    let mut env = env();
+    let mut build = Build::new(&BuildOptions::default(), &mut env).map_err(|e| anyhow!(e))?;
+    let mut events = event_cache(&env)?;
     let arrival = TscClock::get().now();
     // A frame of each board, one after another.
     let mut batch = Batch::with_capacity(usize::from(BOARDS) * EVENTS as usize);
@@ -248,7 +257,10 @@ fn build() -> Result<Round> {
     }
     Ok(Box::new(move || {
         let mut complete = 0;
-        let mut out = Each(|event: Event| complete += u64::from(event.head.complete));
+        let mut out = Each(|event: Event| {
+            complete += u64::from(event.head().complete);
+            events.free(event.into());
+        });
         build.process(&mut batch, &mut out);
         for fragment in batch.as_mut_slice() {
             fragment.timestamp += EVENTS * APART;
@@ -268,7 +280,9 @@ fn l0_chain() -> Result<Round> {
         .remove("stage")
         .context("no stages")?
         .try_into::<Vec<toml::Table>>()?;
-    let mut pipeline = StageRegistry::builtin().pipeline::<Frame, Decision>(&stages, &mut env())?;
+    let mut env = env();
+    let mut pipeline = StageRegistry::builtin().pipeline::<Frame, Decision>(&stages, &mut env)?;
+    let mut decisions = event_cache(&env)?;
 
     let pool = pool()?;
     let mut port = port("null", &pool)?;
@@ -308,8 +322,9 @@ fn l0_chain() -> Result<Round> {
         let tx = &mut port.tx[0];
         let mut decided = 0;
         let mut out = Each(|decision: Decision| {
-            decided += u64::from(decision.accepted);
+            decided += u64::from(decision.accepted());
             answer.push(&decision, Some(&mut *tx), &mut cache);
+            decisions.free(decision.into());
         });
         pipeline.process(&mut frames, &mut out);
         pipeline.tick(Moment(start * 25), &mut out);

@@ -8,14 +8,13 @@ use pollux_mempool::time::Tsc;
 use pollux_mempool::{Mempool, PoolConfig};
 use pollux_pipelines::formats::hits::{HitsWriter, MAX_FRAME};
 use pollux_pipelines::formats::mtp::SOURCE_RICH;
-use pollux_pipelines::l0::{Frame, L0Stats};
+use pollux_pipelines::l0::{Decision, Frame};
 use pollux_pipelines::rich::Hit;
 use pollux_pipelines::rich::find::FinderConfig;
 use pollux_pipelines::stages::{
     Build, BuildOptions, Decide, DecideOptions, Decompress, DecompressOptions, FindRings,
 };
-use pollux_pipelines::{Batch, Moment, Stage, StageEnv, StageExt};
-use pollux_pmd::Ledger;
+use pollux_pipelines::{Batch, Each, Moment, Stage, StageEnv, StageExt};
 use pollux_pmd::stream::StreamId;
 
 const SOURCES: usize = 3;
@@ -39,7 +38,7 @@ fn container(board: u8, sequence: u32, start: u64, data: &[u8]) -> Vec<u8> {
     for event in data.chunks(4) {
         let step = event.first().map_or(0, |&step| u64::from(step % 64));
         let pms = event.iter().map(|&byte| u16::from(byte) * 7);
-        let mut hits: Vec<_> = pms.map(|pm| Hit { pm, fine: pm as u8 }).collect();
+        let mut hits: Vec<_> = pms.map(|pm| Hit { pm, fine: pm % 256 }).collect();
         hits.sort_by_key(|hit| hit.pm);
         hits.dedup_by_key(|hit| hit.pm);
         timestamp += step;
@@ -56,8 +55,12 @@ fn container(board: u8, sequence: u32, start: u64, data: &[u8]) -> Vec<u8> {
 
 fn trigger(mut data: &[u8], pool: &Mempool) {
     let mut env = StageEnv {
-        ledger: Ledger::new(),
-        stats: L0Stats::new(SOURCES),
+        memory: PoolConfig {
+            pages: PageSize::Kib4,
+            ..PoolConfig::default()
+        },
+        under_way: 0,
+        ..StageEnv::new(SOURCES)
     };
     let options = BuildOptions {
         max_open: 8,
@@ -74,7 +77,9 @@ fn trigger(mut data: &[u8], pool: &Mempool) {
         .then(decide);
 
     let mut cache = pool.cache(8).expect("a cache");
-    let (mut batch, mut out) = (Batch::with_capacity(4), Vec::new());
+    let (mut batch, mut decided) = (Batch::with_capacity(4), 0);
+    // Each goes back to the pool of events at once.
+    let mut out = Each(|_: Decision| decided += 1);
     let (mut frames, mut now) = (0, 0);
     let mut sequences = [0; 256];
     while let [op, board, start, fault, len, rest @ ..] = data {
@@ -124,7 +129,7 @@ fn trigger(mut data: &[u8], pool: &Mempool) {
         "{balance:?}"
     );
     let events = &env.stats.events;
-    assert_eq!(events.built.get(), out.len() as u64);
+    assert_eq!(events.built.get(), decided);
     assert_eq!(
         events.built.get(),
         events.complete.get() + events.incomplete.get()

@@ -2,9 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pollux_pipelines::l0::{Decision, Frame, L0Stats};
+use pollux_pipelines::l0::{Decision, Frame};
 use pollux_pipelines::{Moment, StageEnv, StageRegistry};
-use pollux_pmd::Ledger;
 
 fuzz_target!(|text: &str| {
     let Ok(mut config) = text.parse::<toml::Table>() else {
@@ -17,10 +16,7 @@ fuzz_target!(|text: &str| {
         .into_iter()
         .map(|stage| stage.try_into().ok())
         .collect();
-    let mut env = StageEnv {
-        ledger: Ledger::new(),
-        stats: L0Stats::new(2),
-    };
+    let mut env = StageEnv::new(2);
     let registry = StageRegistry::builtin();
     match registry.pipeline::<Frame, Decision>(&tables.unwrap_or_default(), &mut env) {
         Ok(mut pipeline) => {

@@ -177,7 +177,7 @@ impl Events<'_> {
         let count = usize::from(event[1 + usize::from(event[0] >> 7)]);
         let hits = &mut hits[..count];
         for (hit, &fine) in hits.iter_mut().zip(&event[used - count..]) {
-            hit.fine = fine;
+            hit.fine = u16::from(fine);
         }
         let timestamp = self.next_timestamp.wrapping_add(u64::from(gap));
         self.next_timestamp = timestamp.wrapping_add(1);
@@ -354,7 +354,10 @@ impl<B: AsMut<[u8]>> HitsWriter<B> {
             self.put_gap(gap)?;
             next = hit.pm + 1;
         }
-        hits.iter().try_for_each(|hit| self.put(hit.fine))
+        hits.iter().try_for_each(|hit| {
+            let outside = |_| WriteError::Invalid("a time outside the event's slot");
+            self.put(u8::try_from(hit.fine).map_err(outside)?)
+        })
     }
 
     fn put_gap(&mut self, gap: u16) -> Result<(), WriteError> {

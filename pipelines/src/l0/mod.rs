@@ -3,11 +3,29 @@
 //! ```text
 //!  Frame --decompress--> Fragment --build--> Event --rings--> Reconstructed --decide--> Decision
 //! ```
+//!
+//! From the builder on an event is one packet buffer of the trigger's own pool of events: head,
+//! rings and hits ([`Event`] has the picture). What goes through batches, and through rings to
+//! other loops, is an owned handle of 8 bytes, and nothing of an event is copied up to the sink
+//! behind the pipeline. There
+//!
+//! - dropping it is right, and slow; a loop frees it into a cache of its own of the same pool
+//!   ([`StageEnv::events`](crate::StageEnv::events)): `cache.free(decision.into())`;
+//! - to be handed on it becomes an `Mbuf`, which goes through an
+//!   [`mbuf_ring`](pollux_mempool::mbuf_ring) and is an [`Event`] or a [`Decision`] again by
+//!   `try_from`;
+//! - for several owners it is frozen: `Mbuf::from(decision).freeze()` can be cloned, and
+//!   [`EventView::of`] reads its bytes.
+//!
+//! The pool has a buffer for each event that can be under way, so it is never empty, unless
+//! somebody holds more events than [`StageEnv::under_way`](crate::StageEnv::under_way) says.
 
+mod event;
 mod list;
 mod record;
 mod stats;
 
+pub use event::{Decision, Event, EventHead, EventView, MAX_EVENT_HITS, Reconstructed, event_pool};
 pub use list::List;
 pub use record::{L0_EVENT, L0Record, primitive_id};
 pub use stats::{EventCounts, L0Stats, SourceCounts};
@@ -18,11 +36,7 @@ use pollux_pmd::stream::StreamId;
 
 use crate::formats::hits;
 use crate::rich::Hit;
-use crate::rich::find::{MAX_RINGS, Ring};
 use crate::stage::Moment;
-
-/// Most hits of one event, over all sources.
-pub const MAX_EVENT_HITS: usize = 512;
 
 /// Most sources of one event.
 pub const MAX_SOURCES: usize = 16;
@@ -72,48 +86,4 @@ pub struct Fragment {
     pub arrival: Tsc,
     /// Its hits, sorted by photomultiplier.
     pub hits: List<Hit, { hits::MAX_HITS }>,
-}
-
-/// All fragments of one event that came in time.
-#[derive(Clone, Debug)]
-pub struct Event {
-    /// What is known of the event.
-    pub head: EventHead,
-    /// Hits of all sources: in the order of the sources, each sorted by photomultiplier.
-    pub hits: List<Hit, MAX_EVENT_HITS>,
-}
-
-/// What is known of an event besides its hits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EventHead {
-    /// Time of the event, in slots of 25 ns.
-    pub timestamp: u64,
-    /// Bit s: source s contributed.
-    pub sources: u16,
-    /// All sources contributed.
-    pub complete: bool,
-    /// Number of hits.
-    pub hits: u16,
-    /// When its first fragment came, on the clock.
-    pub arrival: Tsc,
-}
-
-/// An event with its rings.
-#[derive(Clone, Debug)]
-pub struct Reconstructed {
-    /// What is known of the event.
-    pub head: EventHead,
-    /// Its rings.
-    pub rings: List<Ring, MAX_RINGS>,
-}
-
-/// An event, its rings, and what was decided about it.
-#[derive(Clone, Debug)]
-pub struct Decision {
-    /// What is known of the event.
-    pub head: EventHead,
-    /// Its rings.
-    pub rings: List<Ring, MAX_RINGS>,
-    /// The trigger's word.
-    pub accepted: bool,
 }

@@ -67,7 +67,7 @@ fn pack(ring: &Ring) -> u64 {
 
 fn unpack(bits: u64) -> Ring {
     Ring {
-        disk: (bits >> 32 & 1) as u8,
+        disk: (bits >> 32 & 1) as u16,
         x: from_signed::<11>(bits),
         y: from_signed::<11>(bits >> 11),
         r: (bits >> 22 & 0x3ff) as f32 * LENGTH_MM,
@@ -80,17 +80,18 @@ impl L0Record {
     /// The record of a decision.
     #[must_use]
     pub fn of(decision: &Decision) -> Self {
+        let (head, found) = (decision.head(), decision.rings());
         let mut rings = [Ring::default(); MAX_RINGS];
-        for (slot, ring) in rings.iter_mut().zip(decision.rings.iter()) {
+        for (slot, ring) in rings.iter_mut().zip(found) {
             *slot = unpack(pack(ring));
         }
         Self {
-            timestamp: decision.head.timestamp,
-            hits: decision.head.hits,
-            sources: decision.head.sources,
-            ring_count: decision.rings.len() as u8,
-            accepted: decision.accepted,
-            complete: decision.head.complete,
+            timestamp: head.timestamp,
+            hits: head.hits,
+            sources: head.sources,
+            ring_count: found.len() as u8,
+            accepted: decision.accepted(),
+            complete: head.complete,
             rings,
         }
     }
@@ -187,13 +188,17 @@ pub mod primitive_id {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::l0::{EventHead, List};
+    use crate::l0::{Event, EventHead, event_pool};
+    use crate::rich::Hit;
+    use pollux_mempool::PoolConfig;
     use pollux_mempool::time::Tsc;
 
     #[test]
     fn records_come_back_to_a_quarter_of_a_millimetre() {
+        let pool = event_pool(2, PoolConfig::default()).unwrap();
+        let mut cache = pool.cache(2).unwrap();
         let ring = |i: u16| Ring {
-            disk: (i % 2) as u8,
+            disk: i % 2,
             x: -90.3 + f32::from(i),
             y: 55.55,
             r: 180.6,
@@ -203,20 +208,18 @@ mod tests {
             time_spread: 2.0,
         };
         for n in 0..=8u16 {
-            let mut rings = List::default();
-            assert!(rings.extend(&(0..n).map(ring).collect::<Vec<_>>()));
-            let head = EventHead {
+            let rings: Vec<_> = (0..n).map(ring).collect();
+            let mut event = Event::new(&mut cache).unwrap();
+            event.set_head(&EventHead {
                 timestamp: 0x0102_0304_0506_0708,
                 sources: 0b1011,
                 complete: false,
                 hits: 77,
                 arrival: Tsc(5),
-            };
-            let record = L0Record::of(&Decision {
-                head,
-                rings: rings.clone(),
-                accepted: n > 2,
             });
+            assert!(event.insert(0, &[Hit::default(); 77]));
+            let record = L0Record::of(&event.reconstructed(&rings).decided(n > 2));
+            assert_eq!((record.hits, record.accepted), (77, n > 2));
             let event = record.to_event(9);
             assert_eq!(event.kind.0, 0x80);
             let back = L0Record::from_event(&event).unwrap();

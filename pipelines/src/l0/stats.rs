@@ -45,6 +45,9 @@ pub struct EventCounts {
     pub forced: Count,
     /// Fragments whose hits did not fit their event.
     pub overfull: Count,
+    /// Fragments of events for which there was no buffer: somebody behind the pipeline holds more
+    /// events than was said.
+    pub no_buffer: Count,
     /// Times that the time stamps went back after a pause, and building began anew.
     pub resyncs: Count,
     /// Hits in built events.

@@ -184,7 +184,7 @@ fn an_event_on_an_edge_is_found_once() {
             torn |= window.hits.len() < 16;
             let hit = |hit: &WindowHit| Hit {
                 pm: hit.pm,
-                fine: (hit.time / 2) as u8,
+                fine: hit.time / 2,
             };
             let hits: Vec<Hit> = window.hits.iter().map(hit).collect();
             let rings = finder.find(&hits).iter();

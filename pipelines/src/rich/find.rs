@@ -25,6 +25,7 @@ mod seeds;
 mod view;
 
 use serde::{Deserialize, Serialize};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use self::search::Rounds;
 use self::seeds::Seeds;
@@ -42,18 +43,19 @@ pub const MAX_RINGS: usize = DISKS * MAX_RINGS_PER_DISK;
 pub const MAX_BATCH: usize = LANES;
 
 /// A ring that was found.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
 pub struct Ring {
     /// Disk: 0 Jura, 1 Saleve.
-    pub disk: u8,
+    pub disk: u16,
+    /// Number of hits on the ring.
+    pub hits: u16,
     /// Centre, in mm from the disk's centre.
     pub x: f32,
     /// Centre, in mm from the disk's centre.
     pub y: f32,
     /// Radius in mm.
     pub r: f32,
-    /// Number of hits on the ring.
-    pub hits: u16,
     /// Mean squared distance of those hits from the ring, in mm^2.
     pub chi2: f32,
     /// Mean time of those hits within the slot, in units of 25/256 ns.

@@ -130,14 +130,11 @@ impl<C: Clock> Answer<C> {
         mut tx: Option<&mut TxQueue>,
         cache: &mut PoolCache,
     ) {
+        let (head, rings) = (decision.head(), decision.rings().len());
         let primitive = Primitive {
-            id: primitive_id::encode(
-                decision.accepted,
-                decision.head.complete,
-                decision.rings.len(),
-            ),
+            id: primitive_id::encode(decision.accepted(), head.complete, rings),
             // The format has 32 bits of the time: 107 s.
-            timestamp: decision.head.timestamp as u32,
+            timestamp: head.timestamp as u32,
             fine: 0,
         };
         for _ in 0..2 {
@@ -147,7 +144,7 @@ impl<C: Clock> Answer<C> {
             };
             if written.is_ok() {
                 // It fits: a packet has no more primitives than this list.
-                let _ = self.arrivals.extend(&[decision.head.arrival]);
+                let _ = self.arrivals.extend(&[head.arrival]);
                 return;
             }
             self.flush(tx.as_deref_mut(), cache);

@@ -4,7 +4,8 @@
 //! first, and events leave in the order of their time stamps: one that is complete waits for the
 //! older ones. An event that is opened behind a younger one shares that one's deadline, so that no
 //! event waits longer than its own. What comes for a closed event is late. The number of open
-//! events is bounded; when one more is needed, the oldest is closed.
+//! events is bounded; when one more is needed, the oldest is closed. The hits of an event are
+//! gathered in its buffer, in the order of the sources.
 //!
 //! Time stamps are not trusted. One that is further ahead of the oldest open event (or, if none is
 //! open, of the last one that was closed) than the horizon is refused, so that a corrupt one cannot
@@ -17,13 +18,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use pollux_mempool::PoolCache;
 use pollux_mempool::time::{Ns, Tsc};
 use pollux_pmd::{Cause, Tally};
 use serde::Deserialize;
 
-use crate::l0::{Event, EventHead, Fragment, L0Stats, List, MAX_EVENT_HITS, MAX_SOURCES};
+use crate::l0::{Event, EventHead, Fragment, L0Stats, MAX_SOURCES};
 use crate::registry::StageEnv;
-use crate::rich::Hit;
 use crate::stage::{Batch, Moment, Sink, Stage};
 
 /// Options of the stage.
@@ -59,18 +60,9 @@ struct Open {
     arrival: Tsc,
     /// Bit s: source s contributed.
     sources: u16,
-    /// Which element of `Build::slots` is this event's.
-    slot: usize,
-}
-
-/// The hits of an open event, apart from the rest: they stay where they are when the order of the
-/// open events changes.
-#[derive(Clone, Default)]
-struct Slot {
-    /// In the order in which they came.
-    hits: List<Hit, MAX_EVENT_HITS>,
-    /// Start and end of each source's hits; holds for the sources that contributed.
-    parts: [(u16, u16); MAX_SOURCES],
+    /// Hits of each source.
+    hits: [u16; MAX_SOURCES],
+    event: Event,
 }
 
 /// What became of a fragment: it is in an event, or of no use for a cause.
@@ -88,8 +80,9 @@ pub struct Build {
     all: u16,
     /// In the order of their keys, and of their deadlines.
     open: VecDeque<Open>,
-    slots: Vec<Slot>,
-    free_slots: Vec<usize>,
+    max_open: usize,
+    /// Buffers for events.
+    events: PoolCache,
     /// Lowest key that is not closed.
     floor: u64,
     /// When the last fragment was accepted; `None` before the first one.
@@ -154,8 +147,8 @@ impl Build {
             pause: Ns(horizon_us.max(deadline_us).saturating_mul(1000)),
             all: u16::MAX >> (MAX_SOURCES - sources),
             open: VecDeque::with_capacity(max_open),
-            slots: vec![Slot::default(); max_open],
-            free_slots: (0..max_open).rev().collect(),
+            max_open,
+            events: env.make_events(max_open).map_err(|e| e.to_string())?,
             floor: 0,
             last_accepted: None,
             refused_since: None,
@@ -214,23 +207,22 @@ impl Build {
             self.stats.events.resyncs.add(1);
         }
         let place = match self.find(source, key) {
-            Ok(place) => Some(place),
-            Err(place) => self.insert(place, key, fragment, out),
+            Ok(place) => place,
+            Err(place) => self.insert(place, key, fragment, out)?,
         };
-        let place = place.ok_or(Cause::Late)?;
-        let event = &mut self.open[place];
+        let open = &mut self.open[place];
         self.cursor[source] = place + 1;
-        if event.sources >> source & 1 == 1 {
+        if open.sources >> source & 1 == 1 {
             return Err(Cause::Duplicate);
         }
-        event.sources |= 1 << source;
-        let Slot { hits, parts } = &mut self.slots[event.slot];
-        let start = hits.len() as u16;
-        if !hits.extend(&fragment.hits) {
+        open.sources |= 1 << source;
+        let before: u16 = open.hits[..source].iter().sum();
+        if open.event.insert(usize::from(before), &fragment.hits) {
+            open.hits[source] = fragment.hits.len() as u16;
+        } else {
             // The event keeps what it has; the source counts as heard, the overflow as counted.
             self.stats.events.overfull.add(1);
         }
-        parts[source] = (start, hits.len() as u16);
         Ok(())
     }
 
@@ -264,83 +256,81 @@ impl Build {
             match fate {
                 Err(Cause::Late) => counts.late_fragments.add(1),
                 Err(Cause::Duplicate) => counts.duplicate_fragments.add(1),
+                Err(Cause::NoMbuf) => self.stats.events.no_buffer.add(1),
                 _ => {}
             }
             counts.late.add(u64::from(ended == Some(Err(Cause::Late))));
         }
     }
 
-    /// Opens an event at a place in the order; returns where it is then, or `None` if there is no
-    /// room for it: it is older than all that are open, and so the one to be given up.
+    /// Opens an event at a place in the order; returns where it is then.
+    ///
+    /// # Errors
+    /// There is no room for it: as it is older than all that are open, and so the one to be given
+    /// up; or because somebody holds more events than was said.
     fn insert(
         &mut self,
         mut place: usize,
         key: u64,
         fragment: &Fragment,
         out: &mut impl Sink<Event>,
-    ) -> Option<usize> {
-        if self.free_slots.is_empty() {
-            place = place.checked_sub(1)?;
+    ) -> Result<usize, Cause> {
+        if self.open.len() == self.max_open {
+            place = place.checked_sub(1).ok_or(Cause::Late)?;
             self.stats.events.forced.add(1);
             self.close_oldest(out);
         }
-        let slot = self.free_slots.pop()?;
-        self.slots[slot].hits.clear();
+        let event = Event::new(&mut self.events).ok_or(Cause::NoMbuf)?;
         let deadline = fragment.at.after(self.deadline);
         // It must not hold up the next younger one.
         let deadline = self
             .open
             .get(place)
             .map_or(deadline, |next| deadline.min(next.deadline));
-        let event = Open {
+        let open = Open {
             key,
             deadline,
             arrival: fragment.arrival,
             sources: 0,
-            slot,
+            hits: [0; MAX_SOURCES],
+            event,
         };
-        self.open.insert(place, event);
-        Some(place)
+        self.open.insert(place, open);
+        Ok(place)
     }
 
     fn close_oldest(&mut self, out: &mut impl Sink<Event>) {
-        let Some(event) = self.open.pop_front() else {
+        let Some(open) = self.open.pop_front() else {
             return;
         };
         self.cursor
             .iter_mut()
             .for_each(|place| *place = place.saturating_sub(1));
-        self.floor = event.key + 1;
-        self.free_slots.push(event.slot);
-        let complete = event.sources == self.all;
-        let collected = &self.slots[event.slot];
-        let mut hits = List::default();
-        for (source, counts) in self.stats.sources.iter().enumerate() {
-            if event.sources >> source & 1 == 0 {
-                counts.absent.add(1);
-                continue;
-            }
-            let (start, end) = collected.parts[source];
-            // It fits: the parts do not overlap, and both lists have the same capacity.
-            let _ = hits.extend(&collected.hits[usize::from(start)..usize::from(end)]);
-        }
+        self.floor = open.key + 1;
+        let complete = open.sources == self.all;
+        let hits = open.hits.iter().sum();
         let counts = &self.stats.events;
         counts.built.add(1);
-        counts.hits.add(hits.len() as u64);
-        let closed = if complete {
-            &counts.complete
+        counts.hits.add(u64::from(hits));
+        if complete {
+            counts.complete.add(1);
         } else {
-            &counts.incomplete
-        };
-        closed.add(1);
-        let head = EventHead {
-            timestamp: event.key * self.window,
-            sources: event.sources,
+            counts.incomplete.add(1);
+            for (source, counts) in self.stats.sources.iter().enumerate() {
+                counts
+                    .absent
+                    .add(u64::from(open.sources >> source & 1 == 0));
+            }
+        }
+        let mut event = open.event;
+        event.set_head(&EventHead {
+            timestamp: open.key * self.window,
+            sources: open.sources,
             complete,
-            hits: hits.len() as u16,
-            arrival: event.arrival,
-        };
-        out.push(Event { head, hits });
+            hits,
+            arrival: open.arrival,
+        });
+        out.push(event);
     }
 
     /// Closes, from the oldest on, what is complete or has waited until `now`.

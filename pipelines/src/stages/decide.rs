@@ -78,23 +78,21 @@ impl Stage for Decide {
             min_hits,
             radius_mm: [low, high],
         } = self.options;
-        for Reconstructed { head, rings } in batch.drain() {
-            let counting = rings
+        for event in batch.drain() {
+            let counting = event
+                .rings()
                 .iter()
                 .filter(|ring| (low..=high).contains(&ring.r))
                 .count();
-            let accepted = (min_rings..=max_rings).contains(&counting) && head.hits >= min_hits;
+            let accepted = (min_rings..=max_rings).contains(&counting)
+                && event.hits().len() >= usize::from(min_hits);
             let counts = &self.stats.events;
             if accepted {
                 counts.accepted.add(1);
             } else {
                 counts.rejected.add(1);
             }
-            out.push(Decision {
-                head,
-                rings,
-                accepted,
-            });
+            out.push(event.decided(accepted));
         }
     }
 }

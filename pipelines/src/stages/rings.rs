@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::l0::{Event, L0Stats, List, Reconstructed};
-use crate::rich::find::{FinderConfig, FinderError, MAX_BATCH, RingFinder};
+use crate::l0::{Event, L0Stats, Reconstructed};
+use crate::rich::find::{FinderConfig, FinderError, RingFinder};
 use crate::stage::{Batch, Sink, Stage};
 
 /// Finds the rings of each event.
@@ -30,18 +30,13 @@ impl Stage for FindRings {
     type Out = Reconstructed;
 
     fn process(&mut self, batch: &mut Batch<Event>, out: &mut impl Sink<Reconstructed>) {
-        for events in batch.as_slice().chunks(MAX_BATCH) {
-            let hits = events.iter().map(|event| &event.hits[..]);
-            self.finder.find_batch(hits);
-            for (n, event) in events.iter().enumerate() {
-                let mut rings = List::default();
-                // They fit: the finder has no more than MAX_RINGS.
-                let _ = rings.extend(self.finder.rings(n));
+        while !batch.is_empty() {
+            let hits = batch.as_slice().iter().map(Event::hits);
+            let found = self.finder.find_batch(hits);
+            for (n, event) in batch.drain_front(found).enumerate() {
+                let rings = self.finder.rings(n);
                 self.stats.events.rings.add(rings.len() as u64);
-                out.push(Reconstructed {
-                    head: event.head,
-                    rings,
-                });
+                out.push(event.reconstructed(rings));
             }
         }
     }

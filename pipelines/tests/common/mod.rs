@@ -8,21 +8,34 @@ use pollux_mempool::time::Tsc;
 use pollux_mempool::{Mbuf, Mempool, PoolCache, PoolConfig};
 use pollux_pipelines::formats::hits::{HitsWriter, MAX_FRAME};
 use pollux_pipelines::formats::mtp::SOURCE_RICH;
-use pollux_pipelines::l0::{Event, Fragment, Frame, L0Stats, List};
+use pollux_pipelines::l0::{Event, EventHead, Fragment, Frame, List, Reconstructed, event_pool};
 use pollux_pipelines::rich::Hit;
+use pollux_pipelines::rich::find::Ring;
 use pollux_pipelines::rich::geometry::{board_of, pm_at};
 use pollux_pipelines::stages::{Build, BuildOptions};
 use pollux_pipelines::{Batch, Moment, Stage, StageEnv};
+use pollux_pmd::Cause;
 use pollux_pmd::net::{MacAddr, UdpEndpoint, UdpTemplate};
 use pollux_pmd::stream::StreamId;
-use pollux_pmd::{Cause, Ledger};
+
+/// Most events that a test keeps.
+const KEPT: usize = 1024;
 
 /// The surroundings of stages for so many sources.
 pub(crate) fn env(sources: usize) -> StageEnv {
     StageEnv {
-        ledger: Ledger::new(),
-        stats: L0Stats::new(sources),
+        under_way: KEPT,
+        ..StageEnv::new(sources)
     }
+}
+
+/// An event in a pool of its own.
+pub(crate) fn reconstructed(head: &EventHead, hits: &[Hit], rings: &[Ring]) -> Reconstructed {
+    let pool = event_pool(2, PoolConfig::default()).unwrap();
+    let mut event = Event::new(&mut pool.cache(2).unwrap()).unwrap();
+    event.set_head(head);
+    assert!(event.insert(0, hits));
+    event.reconstructed(rings)
 }
 
 /// A small pool.
@@ -38,7 +51,7 @@ pub(crate) fn pool(buffers: usize, data_room: usize) -> Mempool {
 pub(crate) fn hit(pm: u16) -> Hit {
     Hit {
         pm,
-        fine: pm as u8 ^ 0x5a,
+        fine: (pm ^ 0x5a) % 256,
     }
 }
 
@@ -101,7 +114,7 @@ impl Rig {
     pub(crate) fn take(&mut self) -> Vec<(u64, u16)> {
         self.out
             .drain(..)
-            .map(|event| (event.head.timestamp, event.head.sources))
+            .map(|event| (event.head().timestamp, event.head().sources))
             .collect()
     }
 
@@ -165,7 +178,7 @@ pub(crate) fn event(timestamp: u64) -> Vec<Hit> {
     pms.iter()
         .map(|&pm| Hit {
             pm,
-            fine: 100 + (pm % 8) as u8,
+            fine: 100 + pm % 8,
         })
         .collect()
 }

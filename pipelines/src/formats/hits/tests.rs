@@ -8,6 +8,7 @@ const NO_HITS: [Hit; MAX_HITS] = [Hit { pm: 0, fine: 0 }; MAX_HITS];
 type Event = (u64, Vec<Hit>);
 
 fn hit(pm: u16, fine: u8) -> Hit {
+    let fine = fine.into();
     Hit { pm, fine }
 }
 

@@ -14,7 +14,7 @@ fn finder() -> RingFinder {
 }
 
 /// Hits of evenly spread light on a ring.
-fn ring_hits(disk: u8, circle: Circle, photons: usize, fine: u8) -> Vec<Hit> {
+fn ring_hits(disk: u8, circle: Circle, photons: usize, fine: u16) -> Vec<Hit> {
     let mut hits: Vec<Hit> = (0..photons)
         .filter_map(|i| {
             let (sin, cos) = (TAU * i as f32 / photons as f32 + 0.1).sin_cos();
@@ -40,7 +40,7 @@ fn assert_found(rings: &[Ring], truth: &[(u8, Circle)]) {
     assert_eq!(rings.len(), truth.len(), "{rings:?}");
     for (disk, circle) in truth {
         assert!(
-            rings.iter().any(|ring| ring.disk == *disk
+            rings.iter().any(|ring| ring.disk == u16::from(*disk)
                 && (ring.x - circle.x).hypot(ring.y - circle.y) < 10.0
                 && (ring.r - circle.r).abs() < 6.0),
             "{circle:?} not in {rings:?}"
@@ -287,7 +287,7 @@ proptest! {
     ) {
         let events: Vec<Vec<Hit>> = raw
             .into_iter()
-            .map(|hits| hits.into_iter().map(|(pm, fine)| Hit { pm, fine }).collect())
+            .map(|hits| hits.into_iter().map(|(pm, fine)| Hit { pm, fine: u16::from(fine) }).collect())
             .collect();
         let cfg = FinderConfig { time_window, ..FinderConfig::default() };
         for ring in agree(&events, cfg).iter().flatten() {

@@ -110,7 +110,7 @@ impl View {
         let n = hits.max(1.0);
         let time = sum(time) / n;
         let ring = Ring {
-            disk: self.disk,
+            disk: u16::from(self.disk),
             x: circle.x,
             y: circle.y,
             r: circle.r,
