@@ -191,7 +191,11 @@ impl TriggerConfig {
             answer.station()?;
         }
         self.demux()?;
-        self.pipeline()?;
+        // Whether the memory for it can be had is not asked yet.
+        self.pipeline_in(PoolConfig {
+            pages: PageSize::Kib4,
+            ..PoolConfig::default()
+        })?;
         Ok(())
     }
 
@@ -214,8 +218,12 @@ impl TriggerConfig {
 
     /// Makes the pipeline, with its counters.
     pub fn pipeline(&self) -> Result<(Pipeline<Frame, Decision>, StageEnv)> {
+        self.pipeline_in(self.memory.pool())
+    }
+
+    fn pipeline_in(&self, memory: PoolConfig) -> Result<(Pipeline<Frame, Decision>, StageEnv)> {
         let mut env = StageEnv {
-            memory: self.memory.pool(),
+            memory,
             ..StageEnv::new(self.streams.len())
         };
         let pipeline = StageRegistry::builtin().pipeline(&self.stages, &mut env);

@@ -10,6 +10,7 @@
 use std::fmt;
 use std::ops::Deref;
 
+use pollux_mempool::region::PageSize;
 use pollux_mempool::time::Tsc;
 use pollux_mempool::{Mbuf, Mempool, PoolCache, PoolConfig, PoolError};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -69,7 +70,8 @@ const DECIDED: u8 = 3;
 /// What would be seen of bytes that are no event.
 static NOTHING: Front = zerocopy::transmute!([0_u8; FRONT]);
 
-/// A pool of buffers for so many events; page size, NUMA node and lock are those of `memory`.
+/// A pool of buffers for so many events; NUMA node and lock are those of `memory`, and so is the
+/// page size, but that no page of 1 GiB is taken for it.
 ///
 /// # Errors
 /// As [`Mempool::new`].
@@ -78,6 +80,10 @@ pub fn event_pool(events: usize, memory: PoolConfig) -> Result<Mempool, PoolErro
         buffers: events,
         data_room: FRONT + MAX_EVENT_HITS * size_of::<Hit>(),
         headroom: 0,
+        pages: match memory.pages {
+            PageSize::Gib1 => PageSize::Mib2,
+            pages => pages,
+        },
         ..memory
     })
 }
