@@ -130,14 +130,22 @@ pub fn pin(name: &str, cpu: usize) -> Result<(), LcoreError> {
     }
 }
 
-/// Keeps the calling thread off the given CPUs, where poll loops run; if no other CPU is left, it
-/// stays where it is. For the threads that keep house.
+/// Keeps the calling thread off the given CPUs, where poll loops run. If no other CPU is left, it
+/// goes where the last of them run, so the first are those that matter most; of a single one it
+/// stays. For the threads that keep house.
 pub fn keep_off(loops: &[usize]) {
+    let allowed = allowed_cpus();
+    let free = |n: usize| -> Vec<usize> {
+        let (kept, allowed) = (&loops[..n], allowed.iter().copied());
+        allowed.filter(|cpu| !kept.contains(cpu)).collect()
+    };
+    let mut free = (0..=loops.len()).rev().map(free);
+    let free = free.find(|free| !free.is_empty()).unwrap_or_default();
     let mut set = rustix::thread::CpuSet::new();
-    let free = allowed_cpus()
+    for cpu in free
         .into_iter()
-        .filter(|cpu| !loops.contains(cpu));
-    for cpu in free.filter(|&cpu| cpu < rustix::thread::CpuSet::MAX_CPU) {
+        .filter(|&cpu| cpu < rustix::thread::CpuSet::MAX_CPU)
+    {
         set.set(cpu);
     }
     if set.count() > 0
@@ -301,6 +309,22 @@ mod tests {
             .unwrap();
         assert_eq!(parse_cpu_list(list), [cpu]);
         assert!(status.starts_with("Name:\ttest-loop"));
+    }
+
+    #[test]
+    fn house_is_kept_where_no_loop_runs_or_the_last_of_them() {
+        let all = allowed_cpus();
+        let (&last, others) = all.split_last().unwrap();
+        let kept_off = |loops: Vec<usize>| {
+            let body = move || {
+                keep_off(&loops);
+                allowed_cpus()
+            };
+            std::thread::spawn(body).join().unwrap()
+        };
+        assert_eq!(kept_off(vec![]), all);
+        assert_eq!(kept_off(others.to_vec()), [last]);
+        assert_eq!(kept_off(all.clone()), [last]);
     }
 
     #[test]

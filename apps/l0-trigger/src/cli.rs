@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -56,6 +57,10 @@ pub struct Cli {
     #[command(flatten)]
     pub metrics: metrics::Options,
 
+    /// Serve a page that shows the run and its events at http://ADDRESS:PORT/ while it lasts
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub http: Option<SocketAddr>,
+
     /// Write the events as 64-byte records (docs/formats/event-record.md)
     #[arg(long, value_name = "FILE")]
     pub events_out: Option<PathBuf>,
@@ -96,6 +101,7 @@ Configuration (TOML; each line may be left out):
 Examples:
   l0-trigger                                        demonstration, some ten seconds
   l0-trigger --events 200000 --report run.json      a shorter one, with a machine-readable report
+  l0-trigger --events 50000000 --http 127.0.0.1:8080  to be watched in a browser
   l0-trigger --port card-sim --events 200           over the simulated card
   l0-trigger --port af_packet:eth1 --config rich.toml --cores 3
   l0-trigger --port pcap:rx=run.pcapng --events-out run.events --truth run.toml

@@ -192,10 +192,11 @@ impl TriggerConfig {
         }
         self.demux()?;
         // Whether the memory for it can be had is not asked yet.
-        self.pipeline_in(PoolConfig {
+        let memory = PoolConfig {
             pages: PageSize::Kib4,
             ..PoolConfig::default()
-        })?;
+        };
+        self.pipeline_in(memory, 0)?;
         Ok(())
     }
 
@@ -216,16 +217,20 @@ impl TriggerConfig {
         builder.build().context("[[stream]]")
     }
 
-    /// Makes the pipeline, with its counters.
-    pub fn pipeline(&self) -> Result<(Pipeline<Frame, Decision>, StageEnv)> {
-        self.pipeline_in(self.memory.pool())
+    /// Makes the pipeline, with its counters; `kept` events at most are on their way to those who
+    /// look at them or record them.
+    pub fn pipeline(&self, kept: usize) -> Result<(Pipeline<Frame, Decision>, StageEnv)> {
+        self.pipeline_in(self.memory.pool(), kept)
     }
 
-    fn pipeline_in(&self, memory: PoolConfig) -> Result<(Pipeline<Frame, Decision>, StageEnv)> {
-        let mut env = StageEnv {
-            memory,
-            ..StageEnv::new(self.streams.len())
-        };
+    fn pipeline_in(
+        &self,
+        memory: PoolConfig,
+        kept: usize,
+    ) -> Result<(Pipeline<Frame, Decision>, StageEnv)> {
+        let mut env = StageEnv::new(self.streams.len());
+        env.memory = memory;
+        env.under_way += kept;
         let pipeline = StageRegistry::builtin().pipeline(&self.stages, &mut env);
         Ok((pipeline.context("[[stage]]")?, env))
     }

@@ -6,7 +6,10 @@ mod cli;
 mod clock;
 mod config;
 mod counters;
+mod display;
+mod eyes;
 mod outlet;
+mod page;
 mod plan;
 mod receiver;
 mod recorder;
@@ -27,6 +30,7 @@ use pollux_program::{Failure, ReportFile};
 
 use crate::cli::Cli;
 use crate::clock::RunClock;
+use crate::eyes::Eyes;
 use crate::plan::Plan;
 use crate::setup::Setup;
 
@@ -60,14 +64,15 @@ fn job(cli: &Cli) -> Result<(), Failure> {
 fn execute(cli: &Cli, plan: &Plan, registry: &Registry, clock: RunClock) -> Result<()> {
     let stop = pollux_program::stop_on_signals().context("cannot handle signals")?;
     let setup = Setup::new(cli, plan, registry, clock, &stop)?;
+    let eyes = Eyes::open(cli, plan, &setup)?;
     // Only now: a run that never was leaves no report.
     let file = cli.report.as_deref().map(ReportFile::create).transpose()?;
-    let (report, end) = run::run(cli, plan, setup, &stop)?;
+    let (report, end) = run::run(cli, plan, setup, eyes, &stop)?;
     print!("{}", report.to_text());
     file.map_or(Ok(()), |file| file.write(&report))?;
     end?;
     ensure!(
-        report.ledger.balanced,
+        report.counted.ledger.balanced,
         "the loss ledger does not balance: see the report"
     );
     Ok(())

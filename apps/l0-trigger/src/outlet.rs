@@ -11,6 +11,7 @@ use pollux_pmd::lcore::{JitterMeter, StopFlag};
 use pollux_pmd::{Count, TxQueue};
 
 use crate::clock::RunClock;
+use crate::display::Sampler;
 use crate::side::PortSide;
 
 /// A consumer of event records, and how many it missed.
@@ -31,6 +32,8 @@ pub struct Outlet {
     /// Takes back the buffers of events.
     pub events: PoolCache,
     pub taps: Vec<Tap>,
+    /// Takes events for the page.
+    pub sampler: Option<Sampler>,
     /// The input is a recording, which can wait: no record is lost to a slow consumer.
     pub patient: bool,
     pub stop: StopFlag,
@@ -50,6 +53,9 @@ impl Sink<Decision> for Outlet {
         self.decisions += 1;
         // Between two events, so that a gap is never the sum of many events' work.
         let now = self.jitter.tick();
+        if let Some(sampler) = &mut self.sampler {
+            sampler.offer(&decision, now, &mut self.events);
+        }
         if self.answer.is_due(now) {
             self.flush();
         }

@@ -21,17 +21,26 @@ pub struct Report {
     /// device of a port).
     pub end: &'static str,
     pub duration_s: f64,
-    pub ports: Vec<PortReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub emulator: Option<EmulatorReport>,
     pub cores: Vec<CoreReport>,
+    #[serde(flatten)]
+    pub counted: Counted,
+    pub recording: RecordingReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub truth: Option<RingReport>,
+}
+
+/// What the loops have counted so far.
+#[derive(Debug, Default, Serialize)]
+pub struct Counted {
+    pub ports: Vec<PortReport>,
     pub ledger: LedgerReport,
     /// Frames that sequence numbers say never arrived.
     pub missing: u64,
     pub streams: Vec<StreamReport>,
     pub events: EventsReport,
     pub answers: AnswersReport,
-    pub recording: RecordingReport,
     /// `total` is from the arrival of an event's first frame to its decision's departure; a
     /// stage's is the time that it spent on one batch.
     pub latency_ns: BTreeMap<String, Quantiles>,
@@ -39,8 +48,6 @@ pub struct Report {
     /// The trigger core's gaps between two looks at the clock, with at most one event's work in
     /// between: the machine's share in the latencies.
     pub jitter_ns: JitterReport,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub truth: Option<RingReport>,
 }
 
 #[derive(Debug, Serialize)]
@@ -198,7 +205,7 @@ impl Report {
             };
             writeln!(out, "core       {:<9} {cpu}, {isolated}", core.role)?;
         }
-        for port in &self.ports {
+        for port in &self.counted.ports {
             writeln!(
                 out,
                 "port       {}: {} frames, {} bytes received, {} frames sent",
@@ -209,7 +216,7 @@ impl Report {
             out,
             "stream     udp port     frames      bytes       gaps  missing  duplicate       late"
         )?;
-        for s in &self.streams {
+        for s in &self.counted.streams {
             writeln!(
                 out,
                 "{:>6} {:>12} {:>10} {:>10} {:>10} {:>8} {:>10} {:>10}",
@@ -221,7 +228,7 @@ impl Report {
 
     fn write_events(&self, out: &mut String) -> std::fmt::Result {
         let seconds = self.duration_s.max(1e-9);
-        let e = &self.events;
+        let e = &self.counted.events;
         writeln!(
             out,
             "events     {} built ({:.0}/s): {} complete, {} incomplete",
@@ -231,7 +238,7 @@ impl Report {
             e.incomplete
         )?;
         writeln!(out, "rings      {} in {} hits", e.rings, e.hits)?;
-        let a = &self.answers;
+        let a = &self.counted.answers;
         writeln!(
             out,
             "decisions  {} accepted, {} rejected; {} sent in {} packets",
@@ -257,8 +264,12 @@ impl Report {
             out,
             "latency us        p50      p99    p99.9   p99.99      max"
         )?;
-        let jitter = ("(jitter)", &self.jitter_ns.gaps);
-        let stages = self.latency_ns.iter().map(|(name, q)| (name.as_str(), q));
+        let jitter = ("(jitter)", &self.counted.jitter_ns.gaps);
+        let stages = self
+            .counted
+            .latency_ns
+            .iter()
+            .map(|(name, q)| (name.as_str(), q));
         for (name, q) in stages.chain([jitter]) {
             write!(out, "  {name:<12}")?;
             for value in [q.p50, q.p99, q.p999, q.p9999, q.max] {
@@ -266,17 +277,17 @@ impl Report {
             }
             writeln!(out)?;
         }
-        let d = &self.deadline;
+        let d = &self.counted.deadline;
         writeln!(
             out,
             "deadline   {} us missed {} times ({} of {} decisions); the core stood still for more than half of it {} times",
             micros(d.budget_ns),
             d.missed,
             d.late_decisions,
-            self.events.built,
-            self.jitter_ns.over_half_budget
+            self.counted.events.built,
+            self.counted.jitter_ns.over_half_budget
         )?;
-        let l = &self.ledger;
+        let l = &self.counted.ledger;
         write!(
             out,
             "ledger     {} from wire = {} delivered",
@@ -290,7 +301,11 @@ impl Report {
             "{}",
             if l.balanced { "" } else { "  DOES NOT BALANCE" }
         )?;
-        writeln!(out, "missing    {} frames never arrived", self.missing)?;
+        writeln!(
+            out,
+            "missing    {} frames never arrived",
+            self.counted.missing
+        )?;
         if let Some(t) = &self.truth {
             writeln!(
                 out,

@@ -10,11 +10,12 @@ use pollux_emulator::run::EmulatorReport;
 use pollux_pipelines::l0::L0Stats;
 use pollux_pmd::lcore::{self, Lcore, StopFlag};
 use pollux_pmd::{Port, PortError, Started};
-use pollux_program::metrics::Watch;
 use pollux_program::ports;
 
 use crate::cli::Cli;
 use crate::counters::Counters;
+use crate::display::Collector;
+use crate::eyes::Eyes;
 use crate::plan::Plan;
 use crate::recorder::Recorder;
 use crate::report::{CoreReport, RecordingReport, Report};
@@ -43,7 +44,13 @@ type BoardsThread = Lcore<(EmulatorReport, PortLink)>;
 /// Runs the plan until its end, or until `stop` is set.
 ///
 /// What goes wrong at the end (a file that could not be completed) comes beside the report.
-pub fn run(cli: &Cli, plan: &Plan, setup: Setup, stop: &StopFlag) -> Result<(Report, Result<()>)> {
+pub fn run(
+    cli: &Cli,
+    plan: &Plan,
+    setup: Setup,
+    eyes: Eyes,
+    stop: &StopFlag,
+) -> Result<(Report, Result<()>)> {
     let cores = cores(plan);
     let Setup {
         ports,
@@ -52,11 +59,9 @@ pub fn run(cli: &Cli, plan: &Plan, setup: Setup, stop: &StopFlag) -> Result<(Rep
         recorder,
         check,
         counters,
+        collector,
     } = setup;
     let halt = trigger.stop.clone();
-    let loops: Vec<_> = cores.iter().filter_map(|core| core.cpu).collect();
-    let views = &counters.books.ports;
-    let watch = Watch::start(cli.metrics, Arc::clone(&counters), views, &loops)?;
 
     let started = Instant::now();
     let trigger = lcore::launch("trigger", plan.trigger_cpu, move || trigger.run())?;
@@ -72,9 +77,10 @@ pub fn run(cli: &Cli, plan: &Plan, setup: Setup, stop: &StopFlag) -> Result<(Rep
     let mut house = House {
         recorder,
         check,
+        collector,
         stats: Arc::clone(&counters.stats),
         quiet: cli.quiet,
-        watch,
+        eyes,
     };
     house.keep(&ports, &trigger, boards.as_ref(), stop, &halt, cli.duration);
     let finished = trigger.join();
@@ -133,9 +139,10 @@ fn cores(plan: &Plan) -> Vec<CoreReport> {
 struct House {
     recorder: Option<Recorder>,
     check: Option<RingCheck>,
+    collector: Option<Collector>,
     stats: Arc<L0Stats>,
     quiet: bool,
-    watch: Watch,
+    eyes: Eyes,
 }
 
 impl House {
@@ -145,7 +152,8 @@ impl House {
             .check
             .as_mut()
             .is_some_and(|check| check.poll(TAP_RECORDS) > 0);
-        recorded || checked
+        let collected = self.collector.as_mut().is_some_and(Collector::collect);
+        recorded || checked || collected
     }
 
     fn keep(
@@ -161,7 +169,7 @@ impl House {
         let mut shown = (start, 0);
         while !trigger.is_finished() {
             let busy = self.drain();
-            if !self.watch.keep(ports) || limit.is_some_and(|limit| start.elapsed() >= limit) {
+            if !self.eyes.watch.keep(ports) || limit.is_some_and(|limit| start.elapsed() >= limit) {
                 stop.stop();
             }
             if emulator.is_some_and(Lcore::is_finished) {

@@ -25,6 +25,7 @@ use crate::cli::Cli;
 use crate::clock::RunClock;
 use crate::config::TriggerConfig;
 use crate::counters::Counters;
+use crate::display::{self, Collector};
 use crate::outlet::{Outlet, Tap};
 use crate::plan::Plan;
 use crate::receiver::{PeerFinder, Receiver};
@@ -55,6 +56,8 @@ pub struct Setup {
     pub recorder: Option<Recorder>,
     pub check: Option<RingCheck>,
     pub counters: Arc<Counters>,
+    /// Of the page, if there is one.
+    pub collector: Option<Collector>,
 }
 
 /// A started port before its queues are given out.
@@ -90,7 +93,12 @@ impl Setup {
             .map(|o| PortView::of(&o.port, &o.queues.rx, &o.queues.tx));
         let views = views.collect();
 
-        let (pipeline, env) = plan.config.pipeline()?;
+        let kept = if cli.http.is_some() {
+            display::QUEUE
+        } else {
+            0
+        };
+        let (pipeline, env) = plan.config.pipeline(kept)?;
         let StageEnv {
             mut ledger,
             stats,
@@ -122,6 +130,8 @@ impl Setup {
         } else {
             stop.clone()
         };
+        let display = cli.http.map(|_| display::display(&clock)).transpose()?;
+        let (sampler, collector) = display.unzip();
         let (source_id, budget) = (plan.config.trigger.source_id, plan.config.budget());
         let outlet = Outlet {
             answer: Answer::by(clock.clone(), source_id, budget, receiver.peer.is_some()),
@@ -130,6 +140,7 @@ impl Setup {
             cache: pool.cache(CACHE)?,
             events: events.cache(EVENT_CACHE)?,
             taps,
+            sampler,
             patient: recorded,
             stop: halt.clone(),
             jitter: JitterMeter::new(clock.clone()),
@@ -170,6 +181,7 @@ impl Setup {
             recorder,
             check,
             counters,
+            collector,
         })
     }
 }

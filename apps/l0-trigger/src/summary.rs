@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use pollux_emulator::rings::RingCheck;
 use pollux_program::ports::{PortView, Traffic};
 
+use crate::config::TriggerConfig;
+use crate::counters::Counters;
 use crate::plan::Plan;
 use crate::report::{
-    AnswersReport, DeadlineReport, EventsReport, JitterReport, PortReport, Report, SCHEMA,
+    AnswersReport, Counted, DeadlineReport, EventsReport, JitterReport, PortReport, Report, SCHEMA,
     StreamReport,
 };
 use crate::run::{self, Ended};
@@ -30,32 +32,43 @@ fn port(view: &PortView) -> PortReport {
 
 /// The report of an ended run.
 pub fn report(plan: &Plan, ended: Ended) -> Report {
-    let budget_ns = plan.config.budget().0;
-    let answers = &ended.counters.answers;
-    let latency = ended.counters.latency.iter();
-    let latency_ns: BTreeMap<_, _> = latency
-        .map(|(name, times)| (name.clone(), times.percentiles().into()))
-        .collect();
-    let events = &ended.counters.stats.events;
+    let end = run::end(&ended);
     let truth = match &ended.emulator {
         Some(emulator) => emulator.truth,
         None => ended.check.as_ref().map(RingCheck::report),
     };
     Report {
         schema: SCHEMA,
-        end: run::end(&ended),
+        end,
         duration_s: ended.duration.as_secs_f64(),
-        ports: ended.counters.books.ports.iter().map(port).collect(),
+        emulator: ended.emulator,
         cores: ended.cores,
-        ledger: ended.counters.books.ledger.balance().into(),
-        missing: ended
-            .counters
-            .stats
-            .sources
-            .iter()
-            .map(|source| source.missing.get())
-            .sum(),
-        streams: streams(plan, &ended.counters.streams, &ended.counters.stats),
+        counted: counted(&plan.config, &ended.counters),
+        recording: ended.recording,
+        truth,
+    }
+}
+
+/// What has been counted up to now.
+pub fn counted(config: &TriggerConfig, counters: &Counters) -> Counted {
+    let Counters {
+        books,
+        stats,
+        answers,
+        gaps,
+        ..
+    } = counters;
+    let budget_ns = config.budget().0;
+    let latency = counters.latency.iter();
+    let latency_ns: BTreeMap<_, _> = latency
+        .map(|(name, times)| (name.clone(), times.percentiles().into()))
+        .collect();
+    let events = &stats.events;
+    Counted {
+        ports: books.ports.iter().map(port).collect(),
+        ledger: books.ledger.balance().into(),
+        missing: stats.sources.iter().map(|s| s.missing.get()).sum(),
+        streams: streams(config, counters),
         events: EventsReport {
             built: events.built.get(),
             complete: events.complete.get(),
@@ -76,26 +89,21 @@ pub fn report(plan: &Plan, ended: Ended) -> Report {
             no_room: answers.no_room.get(),
             unresolved: answers.unresolved.get(),
         },
-        recording: ended.recording,
         latency_ns,
         deadline: DeadlineReport {
             budget_ns,
             missed: answers.missed.get(),
             late_decisions: answers.late.get(),
         },
-        jitter_ns: JitterReport::new(&ended.counters.gaps, budget_ns),
-        truth,
-        emulator: ended.emulator,
+        jitter_ns: JitterReport::new(gaps, budget_ns),
     }
 }
 
-fn streams(
-    plan: &Plan,
-    view: &pollux_pmd::stream::StreamView,
-    stats: &pollux_pipelines::l0::L0Stats,
-) -> Vec<StreamReport> {
-    let sources = plan.config.streams.iter().zip(&stats.sources);
-    view.counts()
+fn streams(config: &TriggerConfig, counters: &Counters) -> Vec<StreamReport> {
+    let sources = config.streams.iter().zip(&counters.stats.sources);
+    counters
+        .streams
+        .counts()
         .zip(sources)
         .map(|((id, counts), (stream, source))| StreamReport {
             id: id.0,

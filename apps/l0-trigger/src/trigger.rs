@@ -329,7 +329,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let records = directory.path().join("records");
         let events = EVENTS.to_string();
-        let arguments = ["l0-trigger", "--events", &events, "--events-out"];
+        let arguments = [
+            "l0-trigger",
+            "--http",
+            "127.0.0.1:0",
+            "--events",
+            &events,
+            "--events-out",
+        ];
         let arguments = arguments
             .iter()
             .map(AsRef::as_ref)
@@ -342,6 +349,7 @@ mod tests {
             mut trigger,
             boards,
             ports,
+            collector,
             ..
         } = Setup::new(&cli, &plan, &registry, clock, &stop).unwrap();
         let (mut boards, halt) = (boards.unwrap(), trigger.stop.clone());
@@ -362,6 +370,7 @@ mod tests {
         noise.assert_none();
         assert_eq!(trigger.outlet.decisions, EVENTS);
         assert!(trigger.outlet.taps.len() == 2 && !trigger.outlet.answer.is_unresolved());
+        assert!(collector.unwrap().collect(), "no event for the page");
         drop(ports);
     }
 }

@@ -9,10 +9,12 @@
 //! | [`seconds`] | a duration on a command line |
 //! | [`ports`] | ports as a command line names them |
 //! | [`metrics`] | Prometheus `/metrics` |
+//! | [`http`] | the server of metrics and of pages |
 //! | [`ReportFile`], [`LedgerReport`] | the JSON report |
 
 mod args;
 mod exit;
+pub mod http;
 mod log;
 pub mod metrics;
 pub mod ports;

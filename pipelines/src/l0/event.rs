@@ -173,6 +173,13 @@ impl Event {
         })
     }
 
+    /// The bytes that [`EventView::of`] reads.
+    #[must_use]
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        self.0.data()
+    }
+
     #[inline]
     fn front_mut(&mut self) -> Option<&mut Front> {
         let (front, _) = Front::mut_from_prefix(self.0.data_mut()).ok()?;

@@ -43,7 +43,9 @@ pub const MAX_RINGS: usize = DISKS * MAX_RINGS_PER_DISK;
 pub const MAX_BATCH: usize = LANES;
 
 /// A ring that was found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Serialize, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
 #[repr(C)]
 pub struct Ring {
     /// Disk: 0 Jura, 1 Saleve.

@@ -101,6 +101,17 @@ impl EventRecord {
         bytes
     }
 
+    /// The record in bytes of a file; its phase bit is 0.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8; size_of::<Self>()]) -> Self {
+        let (chunks, _) = bytes.as_chunks();
+        let mut words = [0; WORDS];
+        for (word, chunk) in words.iter_mut().zip(chunks) {
+            *word = u64::from_le_bytes(*chunk);
+        }
+        Self::from_words(words)
+    }
+
     #[inline]
     pub(super) fn to_words(self) -> [u64; WORDS] {
         // SAFETY: equal size, no padding (the offsets above leave no gap), and any bits are a u64.

@@ -216,16 +216,18 @@ impl Running {
     /// has ended.
     #[track_caller]
     pub fn metrics(&mut self) -> Option<String> {
-        const SAID: &str = "metrics at http://";
-        self.wait_for_message(SAID);
-        let stderr = self.stderr();
-        let (_, url) = stderr.split_once(SAID)?;
-        let mut stream = TcpStream::connect(url.split('/').next()?).ok()?;
-        let request = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-        stream.write_all(request.as_bytes()).ok()?;
-        let mut page = String::new();
-        stream.read_to_string(&mut page).ok()?;
+        let address = self.address("metrics at http://");
+        let page = ask(&address, "/metrics")?;
         page.ends_with("# EOF\n").then_some(page)
+    }
+
+    /// Where a server listens, as the program has `said`.
+    #[track_caller]
+    pub fn address(&mut self, said: &str) -> String {
+        self.wait_for_message(said);
+        let stderr = self.stderr();
+        let (_, url) = stderr.split_once(said).unwrap();
+        url.split('/').next().unwrap().into()
     }
 
     /// Sends a signal by name.
@@ -274,6 +276,16 @@ impl Drop for Running {
             let _ = self.child.wait();
         }
     }
+}
+
+/// What a server answers to a GET, with its head; nothing when it does not.
+pub fn ask(address: &str, path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    Some(answer)
 }
 
 /// Bytes as hex, to be compared in a message.

@@ -3,6 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use axum::Router;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse as _;
+use axum::routing::get;
 use pollux_pmd::ledger::SentView;
 use pollux_pmd::{LatencyView, Ledger};
 use prometheus_client::collector::Collector;
@@ -216,8 +220,23 @@ impl<S: Source> Source for Arc<S> {
     }
 }
 
+/// What Prometheus asks for; see the OpenMetrics specification, "Content type".
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// `GET /metrics`: all that `source` has to show.
+pub fn routes(source: impl Source) -> Router {
+    let registry = Arc::new(registry(source));
+    let metrics = move || async move {
+        match write(&registry) {
+            Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),
+            Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        }
+    };
+    Router::new().route("/metrics", get(metrics))
+}
+
 /// Makes a registry that asks a source whenever it is encoded.
-pub(super) fn registry(source: impl Source) -> Registry {
+fn registry(source: impl Source) -> Registry {
     struct Asked<S>(S);
     impl<S> fmt::Debug for Asked<S> {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -235,7 +254,7 @@ pub(super) fn registry(source: impl Source) -> Registry {
 }
 
 /// The page of a registry.
-pub(super) fn write(registry: &Registry) -> Result<String, fmt::Error> {
+fn write(registry: &Registry) -> Result<String, fmt::Error> {
     let mut text = String::new();
     text::encode(&mut text, registry)?;
     Ok(text)

@@ -5,9 +5,11 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use axum::routing::get;
 use pollux_pmd::{Ledger, Port, Started};
 
-use super::{Page, Server, Source};
+use super::{Page, Source, routes};
+use crate::http::Server;
 use crate::ports::PortView;
 
 /// How often links are looked at. It may enter the kernel, so neither in each round, nor whenever a
@@ -59,7 +61,13 @@ impl Watch {
         ports: &[PortView],
         loops: &[usize],
     ) -> Result<Self> {
-        let serve = |address| Server::start(address, source, loops);
+        let serve = |address| {
+            let hint = get(|| async { "Pollux: see /metrics\n" });
+            let routes = routes(source).route("/", hint);
+            let server = Server::start(address, "metrics", routes, loops)?;
+            tracing::info!("metrics at http://{}/metrics", server.address());
+            Ok::<_, anyhow::Error>(server)
+        };
         Ok(Self {
             _served: options.metrics.map(serve).transpose()?,
             ports: ports.to_vec(),

@@ -1,0 +1,208 @@
+//! The run page: one page without assets from elsewhere, what it asks for as JSON, and `/metrics`.
+//!
+//! | path | what |
+//! | --- | --- |
+//! | `/`, `/page.css`, `/page.js` | the page |
+//! | `/run.json` | the counters of the report so far, and the histograms |
+//! | `/events.json?after=N` | sampled events with numbers above N |
+//! | `/plane.json` | where the photomultipliers are |
+//! | `/metrics` | for Prometheus |
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Result;
+use axum::Router;
+use axum::extract::RawQuery;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use pollux_pipelines::rich::find::Ring;
+use pollux_pipelines::rich::geometry::{PITCH_MM, PMS_PER_DISK, POSITIONS};
+use pollux_pmd::LatencyView;
+use pollux_program::http::Server;
+use pollux_program::metrics;
+use serde::Serialize;
+
+use crate::config::TriggerConfig;
+use crate::counters::Counters;
+use crate::display::{Gallery, Sample};
+use crate::report::Counted;
+use crate::summary;
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const JSON: &str = "application/json";
+
+/// Nothing is loaded from anywhere else, whatever is in the page.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+     connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// Unit of a hit's time: 25/256 ns.
+const FINE_NS: f64 = 25.0 / 256.0;
+
+/// What the page shows.
+pub struct Shown {
+    pub counters: Arc<Counters>,
+    pub config: TriggerConfig,
+    pub gallery: Gallery,
+    pub started: Instant,
+}
+
+/// Serves the page on `address` while the server lives, on none of the CPUs in `loops`.
+pub fn serve(address: SocketAddr, shown: Shown, loops: &[usize]) -> Result<Server> {
+    let server = Server::start(address, "the run page", routes(shown), loops)?;
+    tracing::info!("the run page is at http://{}/", server.address());
+    Ok(server)
+}
+
+fn routes(shown: Shown) -> Router {
+    let asset =
+        |kind: &'static str, text: &'static str| get(move || async move { text_of(kind, text) });
+    let shown = Arc::new(shown);
+    let (of_run, of_events) = (Arc::clone(&shown), Arc::clone(&shown));
+    let plane = serde_json::to_string(&Plane::default()).unwrap_or_default();
+    metrics::routes(Arc::clone(&shown.counters))
+        .route("/", asset(HTML, include_str!("index.html")))
+        .route("/page.css", asset(CSS, include_str!("page.css")))
+        .route("/page.js", asset(SCRIPT, include_str!("page.js")))
+        .route(
+            "/plane.json",
+            get(move || async move { text_of(JSON, plane.clone()) }),
+        )
+        .route("/run.json", get(move || async move { json(&of_run.run()) }))
+        .route(
+            "/events.json",
+            get(move |RawQuery(query)| async move {
+                match after(query.as_deref()) {
+                    Some(after) => json(&of_events.gallery.after(after, Event::of)),
+                    None => StatusCode::BAD_REQUEST.into_response(),
+                }
+            }),
+        )
+}
+
+/// The number in `after=N`; 0 without a query.
+fn after(query: Option<&str>) -> Option<u64> {
+    query.map_or(Some(0), |query| query.strip_prefix("after=")?.parse().ok())
+}
+
+fn text_of(kind: &'static str, text: impl IntoResponse) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, kind),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    (headers, text).into_response()
+}
+
+fn json(value: &impl Serialize) -> Response {
+    match serde_json::to_string(value) {
+        Ok(text) => text_of(JSON, text),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+/// `/plane.json`.
+#[derive(Serialize)]
+struct Plane {
+    disks: [&'static str; 2],
+    per_disk: usize,
+    pitch_mm: f32,
+    fine_ns: f64,
+    /// By photomultiplier, from the centre of its disk.
+    positions_mm: Vec<[f32; 2]>,
+}
+
+impl Default for Plane {
+    fn default() -> Self {
+        Self {
+            disks: ["Jura", "Salève"],
+            per_disk: PMS_PER_DISK,
+            pitch_mm: PITCH_MM,
+            fine_ns: FINE_NS,
+            positions_mm: POSITIONS.to_vec(),
+        }
+    }
+}
+
+/// `/run.json`.
+#[derive(Serialize)]
+struct Run {
+    version: &'static str,
+    uptime_s: f64,
+    #[serde(flatten)]
+    counted: Counted,
+    histograms: Vec<Histogram>,
+    sampling: Sampling,
+}
+
+/// A stage's times: how many there are up to each power of two of nanoseconds less one, without
+/// those below the power before.
+#[derive(Serialize)]
+struct Histogram {
+    stage: String,
+    octaves: Vec<(u64, u64)>,
+}
+
+#[derive(Serialize)]
+struct Sampling {
+    missed: u64,
+}
+
+impl Histogram {
+    fn of(stage: &str, times: &LatencyView) -> Self {
+        Self {
+            stage: stage.into(),
+            octaves: times.octaves().collect(),
+        }
+    }
+}
+
+impl Shown {
+    fn run(&self) -> Run {
+        let latency = self.counters.latency.iter();
+        let histograms = latency.map(|(stage, times)| Histogram::of(stage, times));
+        let gaps = Histogram::of("gaps", &self.counters.gaps);
+        Run {
+            version: env!("CARGO_PKG_VERSION"),
+            uptime_s: self.started.elapsed().as_secs_f64(),
+            counted: summary::counted(&self.config, &self.counters),
+            histograms: histograms.chain([gaps]).collect(),
+            sampling: Sampling {
+                missed: self.gallery.missed(),
+            },
+        }
+    }
+}
+
+/// An item of `/events.json`.
+#[derive(Serialize)]
+struct Event {
+    number: u64,
+    timestamp: u64,
+    sources: u16,
+    complete: bool,
+    accepted: bool,
+    /// Photomultiplier and time, in units of 25/256 ns.
+    hits: Vec<(u16, u16)>,
+    rings: Vec<Ring>,
+}
+
+impl Event {
+    fn of(number: u64, sample: &Sample) -> Self {
+        let head = sample.head;
+        Self {
+            number,
+            timestamp: head.timestamp,
+            sources: head.sources,
+            complete: head.complete,
+            accepted: sample.accepted,
+            hits: sample.hits.iter().map(|hit| (hit.pm, hit.fine)).collect(),
+            rings: sample.rings.clone(),
+        }
+    }
+}
