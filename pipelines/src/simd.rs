@@ -3,12 +3,18 @@
 //! A `Kernel` is written once, over `Lanes`, and compiled for AVX-512, for AVX2 and for
 //! neither; [`Simd`] says which of them runs. All three do the same operations in the same order,
 //! each rounded as IEEE 754 says and none fused, so that their results are equal bit by bit.
+//!
+//! A `Decoder` is written twice: once over `Words`, compiled for AVX-512 and for AVX2, and once
+//! plainly, for CPUs that have neither and as the reference that tests hold the other to.
 
 mod avx2;
 mod avx512;
 mod scalar;
+mod words;
 
 use std::ops::{Add, Div, Mul, Sub};
+
+pub(crate) use words::{Decoder, Words};
 
 /// Numbers in a vector: one register of AVX-512, two of AVX2.
 pub(crate) const LANES: usize = 16;
@@ -99,6 +105,15 @@ impl Simd {
             Level::Scalar => kernel.run::<scalar::F32s>(()),
             Level::Avx2(isa) => isa.run(kernel),
             Level::Avx512(isa) => isa.run(kernel),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn decode<D: Decoder>(self, decoder: D) -> D::Out {
+        match self.0 {
+            Level::Scalar => decoder.scalar(),
+            Level::Avx2(isa) => isa.decode(decoder),
+            Level::Avx512(isa) => isa.decode(decoder),
         }
     }
 }

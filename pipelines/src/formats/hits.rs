@@ -13,6 +13,10 @@ use super::{FormatError, WriteError, exact_length};
 use crate::rich::Hit;
 use crate::rich::geometry::PMS;
 
+mod decode;
+
+pub use decode::Decoded;
+
 /// First four bytes of a frame.
 pub const MAGIC: [u8; 4] = *b"PXRH";
 /// The version that this module reads and writes.
@@ -61,6 +65,27 @@ impl<'a> HitsFrame<'a> {
     /// No event of a refused frame can be read.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FormatError> {
+        let frame = Self::header(bytes)?;
+        frame.check_events()?;
+        Ok(frame)
+    }
+
+    /// Checks the frame in `bytes`, a whole UDP payload, and decodes all its events into
+    /// `decoded`, in one pass.
+    ///
+    /// # Errors
+    /// As of [`HitsFrame::parse`]; `decoded` is empty then.
+    #[inline]
+    pub fn decode(bytes: &'a [u8], decoded: &mut Decoded) -> Result<Self, FormatError> {
+        decoded.clear();
+        let frame = Self::header(bytes)?;
+        decoded.fill(&frame)?;
+        Ok(frame)
+    }
+
+    /// Checks the header, and that its length is the frame's.
+    #[inline]
+    fn header(bytes: &'a [u8]) -> Result<Self, FormatError> {
         let (header, payload) =
             Header::ref_from_prefix(bytes).map_err(|_| FormatError::Truncated {
                 need: HEADER_LEN,
@@ -83,16 +108,14 @@ impl<'a> HitsFrame<'a> {
             bytes.len(),
         )?;
 
-        let frame = Self {
+        Ok(Self {
             source_id: header.source_id,
             sub_id: header.sub_id,
             sequence: header.sequence.get(),
             event_count: header.event_count.get(),
             first_timestamp: header.first_timestamp.get(),
             payload,
-        };
-        frame.check_events()?;
-        Ok(frame)
+        })
     }
 
     fn check_events(&self) -> Result<(), FormatError> {

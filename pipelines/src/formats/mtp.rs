@@ -9,6 +9,10 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::{FormatError, WriteError, exact_length};
 
+mod decode;
+
+pub use decode::Decoded;
+
 /// Bytes of the header: two words.
 pub const HEADER_LEN: usize = 8;
 /// Largest packet in bytes: the UDP payload of an Ethernet frame of 1500 bytes over IPv4.
@@ -44,6 +48,11 @@ impl Primitive {
     #[must_use]
     pub fn time_ns(&self, fine_ns: f64) -> f64 {
         f64::from(self.timestamp) * SLOT_NS + f64::from(self.fine) * fine_ns
+    }
+
+    /// Its word in a packet.
+    fn word(self) -> u32 {
+        u32::from(self.id) << 16 | (self.timestamp & 0xFF) << 8 | u32::from(self.fine)
     }
 }
 
@@ -110,6 +119,18 @@ impl<'a> MtpPacket<'a> {
     #[must_use]
     pub fn count(&self) -> u8 {
         self.count
+    }
+
+    /// Checks the packet in `bytes`, and decodes all its primitives into `decoded`.
+    ///
+    /// # Errors
+    /// As of [`MtpPacket::parse`]; `decoded` is empty then.
+    #[inline]
+    pub fn decode(bytes: &'a [u8], decoded: &mut Decoded) -> Result<Self, FormatError> {
+        decoded.clear();
+        let packet = Self::parse(bytes)?;
+        decoded.fill(&packet);
+        Ok(packet)
     }
 
     /// The primitives, in the order of the packet.
@@ -205,9 +226,7 @@ impl<B: AsMut<[u8]>> MtpWriter<B> {
     /// [`WriteError::Full`] when the primitive needs the next packet; [`WriteError::Invalid`]
     /// when the high byte of its id is 0. The packet is unchanged.
     pub fn push(&mut self, primitive: Primitive) -> Result<(), WriteError> {
-        let word = (u32::from(primitive.id) << 16)
-            | ((primitive.timestamp & 0xFF) << 8)
-            | u32::from(primitive.fine);
+        let word = primitive.word();
         if is_timestamp(word) {
             return Err(WriteError::Invalid("a primitive id whose high byte is 0"));
         }
@@ -266,6 +285,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::simd::Simd;
 
     fn write(primitives: &[Primitive]) -> Vec<u8> {
         let mut writer = MtpWriter::new(vec![0; MAX_PACKET], SOURCE_RICH, 3).unwrap();
@@ -420,6 +440,36 @@ mod tests {
             }
             if let Ok(packet) = MtpPacket::parse(&bytes) {
                 prop_assert_eq!(packet.primitives().count(), usize::from(packet.count()));
+            }
+        }
+
+        /// Any mixture of words, sound, cut or damaged: every set of instructions gives the same.
+        #[test]
+        fn all_ways_to_decode_agree(
+            words in prop::collection::vec((any::<u32>(), 0..4u8), 0..330),
+            rare in 1..4u8,
+            (cut, damage) in (0..40usize, prop::option::of((any::<prop::sample::Index>(), any::<u8>()))),
+        ) {
+            let (header, words): (u32, Vec<u32>) = (words.len() as u32, words
+                .into_iter()
+                .map(|(word, kind)| if kind < rare { word & 0x00FF_FFFF } else { word })
+                .collect());
+            let count = words.iter().filter(|&&word| !is_timestamp(word)).count() as u32;
+            let second = count << 16 | (words.len() as u32 + 2) * 4;
+            let mut bytes: Vec<u8> = [header, second].iter().chain(&words).flat_map(|word| word.to_le_bytes()).collect();
+            if let Some((at, value)) = damage {
+                let at = at.index(bytes.len());
+                bytes[at] = value;
+            }
+            for bytes in [&bytes[..], &bytes[..bytes.len().saturating_sub(cut)]] {
+                let expected = MtpPacket::parse(bytes).map(|packet| packet.primitives().collect::<Vec<_>>());
+                prop_assert!(damage.is_some() || cut > 0 || count > 255 || expected.is_ok());
+                for simd in Simd::all() {
+                    let mut decoded = Decoded::new(simd);
+                    let read = MtpPacket::decode(bytes, &mut decoded).map(|_| decoded.primitives().collect());
+                    prop_assert_eq!(&read, &expected, "{:?}", simd);
+                    prop_assert!(read.is_ok() || decoded.words().is_empty());
+                }
             }
         }
     }

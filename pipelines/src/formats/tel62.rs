@@ -11,6 +11,10 @@ use zerocopy::byteorder::little_endian::U32;
 
 use super::{FormatError, WriteError};
 
+mod decode;
+
+pub use decode::Decoded;
+
 /// Bit of the trigger type that marks a special trigger: start or end of burst, monitoring.
 const SPECIAL: u8 = 0x80;
 /// Bit of an FPGA's error flags: a block of error words follows its frames.
@@ -22,9 +26,12 @@ const LEADING: u32 = 4;
 /// Word id of a trailing edge.
 const TRAILING: u32 = 5;
 /// Bits of an edge's time: 2048 slots of 256 units.
-const TIME_BITS: u32 = 19;
+const TIME: u32 = (1 << 19) - 1;
 /// The slot bits that an edge's own time replaces.
-const FRAME_LOW: u32 = (1 << (TIME_BITS - 8)) - 1;
+const FRAME_LOW: u32 = TIME >> 8;
+/// Most words of a payload: a fragment counts its bytes, and those of its header, with 16 bits.
+const MAX_WORDS: usize = (u16::MAX as usize - super::mep::FRAGMENT_HEADER_LEN) / 4;
+const NO_EDGE: FormatError = FormatError::Malformed("a TDC word that is no edge");
 
 /// One edge of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,8 +63,38 @@ impl<'a> Tel62<'a> {
     /// Counts that do not fill the payload exactly, a word that is no edge where an edge must
     /// be, an impossible number of FPGAs: malformed data, of which no edge can be read.
     pub fn parse(payload: &'a [u8]) -> Result<Self, FormatError> {
+        let data = Self::board(payload)?;
+        let mut frames = data.frames(0);
+        while let Some(frame) = frames.next()? {
+            frame.check()?;
+        }
+        Ok(data)
+    }
+
+    /// Checks the payload of an event at slot `timestamp` of its burst, and decodes all its edges
+    /// into `decoded`, in one pass.
+    ///
+    /// # Errors
+    /// As of [`Tel62::parse`]; `decoded` is empty then.
+    #[inline]
+    pub fn decode(
+        payload: &'a [u8],
+        timestamp: u32,
+        decoded: &mut Decoded,
+    ) -> Result<Self, FormatError> {
+        decoded.clear();
+        let data = Self::board(payload)?;
+        decoded.fill(&data, timestamp)?;
+        Ok(data)
+    }
+
+    /// Checks the board word, and that there are whole words behind it.
+    fn board(payload: &'a [u8]) -> Result<Self, FormatError> {
         let words = <[U32]>::ref_from_bytes(payload)
             .map_err(|_| FormatError::Malformed("the length is not a multiple of four"))?;
+        if words.len() > MAX_WORDS {
+            return Err(FormatError::Malformed("longer than a fragment can be"));
+        }
         let (first, _) = words.split_first().ok_or(FormatError::Truncated {
             need: 4,
             have: payload.len(),
@@ -66,16 +103,11 @@ impl<'a> Tel62<'a> {
             words,
             board: first.get().to_le_bytes(),
         };
-        if data.is_special() {
-            // What follows is counters of the detector's own making.
-            return Ok(data);
-        }
-        if !(1..=FPGAS).contains(&data.board[0].count_ones()) {
+        if !data.is_special() && !(1..=FPGAS).contains(&data.board[0].count_ones()) {
             return Err(FormatError::Malformed(
                 "a board of no FPGA or of more than four",
             ));
         }
-        data.walk(0).try_for_each(|edge| edge.map(|_| ()))?;
         Ok(data)
     }
 
@@ -107,116 +139,149 @@ impl<'a> Tel62<'a> {
     /// fragment's timestamp).
     #[must_use]
     pub fn edges(&self, timestamp: u32) -> Edges<'a> {
-        Edges(self.walk(timestamp))
+        Edges {
+            frames: self.frames(timestamp),
+            frame: Frame::default(),
+        }
     }
 
-    fn walk(&self, timestamp: u32) -> Walk<'a> {
-        let fpgas = if self.is_special() {
-            0
-        } else {
-            self.board[0].count_ones()
+    fn frames(&self, timestamp: u32) -> Frames<'a> {
+        let (words, fpgas) = match self.words.split_first() {
+            Some((_, words)) if !self.is_special() => (words, self.board[0].count_ones()),
+            // What follows is counters of the detector's own making.
+            _ => (&[][..], 0),
         };
-        Walk {
-            words: &self.words[1..],
+        Frames {
+            words,
             timestamp,
             fpgas,
             frames: 0,
-            edges: 0,
             fpga: [0; 4],
-            base: 0,
         }
     }
 }
 
 /// Reader of the edges of checked data.
 #[derive(Clone, Debug)]
-pub struct Edges<'a>(Walk<'a>);
+pub struct Edges<'a> {
+    frames: Frames<'a>,
+    /// What is left of it.
+    frame: Frame<'a>,
+}
 
 impl Iterator for Edges<'_> {
     type Item = Edge;
 
     fn next(&mut self) -> Option<Edge> {
-        // `Tel62::parse` walked the same words without an error.
-        self.0.next()?.ok()
+        loop {
+            if let Some((word, rest)) = self.frame.words.split_first() {
+                self.frame.words = rest;
+                return Some(Edge::new(self.frame.fpga, self.frame.base, word.get()));
+            }
+            // `Tel62::parse` found the same frames without an error.
+            self.frame = self.frames.next().ok()??;
+        }
+    }
+}
+
+impl Edge {
+    /// The edge in a TDC word of a frame.
+    fn new(fpga: u8, base: u64, word: u32) -> Self {
+        Self {
+            fpga,
+            tdc: (word >> 24) as u8 & 0x3,
+            channel: (word >> 19) as u8 & 0x1F,
+            leading: word >> 28 == LEADING,
+            time: base | u64::from(word & TIME),
+        }
+    }
+}
+
+/// The TDC words of one FPGA and slot.
+#[derive(Clone, Copy, Debug, Default)]
+struct Frame<'a> {
+    fpga: u8,
+    /// Time of the slot without the bits that an edge's own time has.
+    base: u64,
+    words: &'a [U32],
+}
+
+impl Frame<'_> {
+    fn check(&self) -> Result<(), FormatError> {
+        let is_edge = |word: &U32| matches!(word.get() >> 28, LEADING | TRAILING);
+        match self.words.iter().all(is_edge) {
+            true => Ok(()),
+            false => Err(NO_EDGE),
+        }
     }
 }
 
 /// Walks the words behind the board word, checking each count against what is there.
 #[derive(Clone, Debug)]
-struct Walk<'a> {
+struct Frames<'a> {
     words: &'a [U32],
     timestamp: u32,
-    /// FPGAs, frames of this FPGA and edges of this frame that are still to come.
+    /// FPGAs, and frames of this FPGA, that are still to come.
     fpgas: u32,
     frames: u8,
-    edges: u16,
     /// The word of the current FPGA: non-empty frames, frames, FPGA id, error flags.
     fpga: [u8; 4],
-    /// Time of the current frame without the bits that an edge's own time has.
-    base: u64,
 }
 
-impl Walk<'_> {
-    fn word(&mut self) -> Result<u32, FormatError> {
-        let (word, rest) = self
+impl<'a> Frames<'a> {
+    /// Takes so many words.
+    #[inline(always)]
+    fn take(&mut self, count: usize) -> Result<&'a [U32], FormatError> {
+        let (words, rest) = self
             .words
-            .split_first()
-            .ok_or(FormatError::Truncated { need: 4, have: 0 })?;
+            .split_at_checked(count)
+            .ok_or(FormatError::Truncated {
+                need: count * 4,
+                have: self.words.len() * 4,
+            })?;
         self.words = rest;
-        Ok(word.get())
+        Ok(words)
     }
 
-    /// Goes to the next edge; `None` at the end of the data.
-    fn step(&mut self) -> Result<Option<Edge>, FormatError> {
-        while self.edges == 0 {
-            if self.frames > 0 {
-                self.begin_frame()?;
-            } else {
-                self.skip_error_block()?;
-                if self.fpgas == 0 {
-                    return match self.words.len() {
-                        0 => Ok(None),
-                        words => Err(FormatError::Trailing { excess: words * 4 }),
-                    };
-                }
-                self.fpgas -= 1;
-                self.fpga = self.word()?.to_le_bytes();
-                // Empty frames are not sent: the count of all frames is not that of the data.
-                self.frames = self.fpga[0];
+    #[inline(always)]
+    fn word(&mut self) -> Result<u32, FormatError> {
+        Ok(self.take(1)?[0].get())
+    }
+
+    /// Goes to the next frame; `None` at the end of the data.
+    #[inline(always)]
+    fn next(&mut self) -> Result<Option<Frame<'a>>, FormatError> {
+        while self.frames == 0 {
+            self.skip_error_block()?;
+            if self.fpgas == 0 {
+                return match self.words.len() {
+                    0 => Ok(None),
+                    words => Err(FormatError::Trailing { excess: words * 4 }),
+                };
             }
+            self.fpgas -= 1;
+            self.fpga = self.word()?.to_le_bytes();
+            // Empty frames are not sent: the count of all frames is not that of the data.
+            self.frames = self.fpga[0];
         }
-        self.edges -= 1;
-        let word = self.word()?;
-        let id = word >> 28;
-        if id != LEADING && id != TRAILING {
-            return Err(FormatError::Malformed("a TDC word that is no edge"));
-        }
-        Ok(Some(Edge {
-            fpga: self.fpga[2],
-            tdc: (word >> 24) as u8 & 0x3,
-            channel: (word >> 19) as u8 & 0x1F,
-            leading: id == LEADING,
-            time: self.base + u64::from(word & ((1 << TIME_BITS) - 1)),
-        }))
-    }
-
-    fn begin_frame(&mut self) -> Result<(), FormatError> {
-        let word = self.word()?;
         self.frames -= 1;
-        self.edges = ((word >> 16) as u16)
-            .checked_sub(1)
-            .ok_or(FormatError::Malformed(
-                "a frame of no words, where it counts its own",
-            ))?;
+        let word = self.word()?;
+        let edges = (word >> 16).checked_sub(1).ok_or(FormatError::Malformed(
+            "a frame of no words, where it counts its own",
+        ))?;
         // Only the low 16 bits of the frame's slot are sent. The slot is the one with these
         // bits that is nearest to the event, before or after it, across a wrap of the 16 bits.
         let offset = (word as u16).wrapping_sub(self.timestamp as u16) as i16;
         let slot = self.timestamp.wrapping_add_signed(i32::from(offset));
-        self.base = u64::from(slot & !FRAME_LOW) << 8;
-        Ok(())
+        Ok(Some(Frame {
+            fpga: self.fpga[2],
+            base: u64::from(slot & !FRAME_LOW) << 8,
+            words: self.take(edges as usize)?,
+        }))
     }
 
     /// Passes over the error words behind the last FPGA's frames.
+    #[inline(always)]
     fn skip_error_block(&mut self) -> Result<(), FormatError> {
         if self.fpga[3] & ERROR_BLOCK == 0 {
             return Ok(());
@@ -230,24 +295,10 @@ impl Walk<'_> {
         if (word >> 8) as u8 == 0xFF {
             return Ok(());
         }
-        let words = usize::from((word >> 16) as u16);
-        if words == 0 {
-            return Err(FormatError::Malformed("an error block of no words"));
+        match (word >> 16) as usize {
+            0 => Err(FormatError::Malformed("an error block of no words")),
+            words => self.take(words).map(|_| ()),
         }
-        let have = self.words.len() * 4;
-        self.words = self.words.get(words..).ok_or(FormatError::Truncated {
-            need: words * 4,
-            have,
-        })?;
-        Ok(())
-    }
-}
-
-impl Iterator for Walk<'_> {
-    type Item = Result<Edge, FormatError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.step().transpose()
     }
 }
 
@@ -310,7 +361,7 @@ pub fn write_tel62(
             put(((u32::from(words) << 16) | (slot(&frame[0]) & 0xFFFF)).to_le_bytes())?;
             for edge in frame {
                 let id = if edge.leading { LEADING } else { TRAILING };
-                let time = edge.time as u32 & ((1 << TIME_BITS) - 1);
+                let time = edge.time as u32 & TIME;
                 let place = (u32::from(edge.tdc) << 24) | (u32::from(edge.channel) << 19);
                 put(((id << 28) | place | time).to_le_bytes())?;
             }

@@ -2,6 +2,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::simd::Simd;
 
 const NO_HITS: [Hit; MAX_HITS] = [Hit { pm: 0, fine: 0 }; MAX_HITS];
 
@@ -32,6 +33,11 @@ fn read(frame: &HitsFrame<'_>) -> Vec<Event> {
     assert_eq!(events.remaining(), 0);
     assert_eq!(out.len(), usize::from(frame.event_count()));
     out
+}
+
+fn all(decoded: &Decoded) -> Vec<Event> {
+    let event = |(timestamp, hits): (u64, &[Hit])| (timestamp, hits.to_vec());
+    decoded.events().map(event).collect()
 }
 
 fn example() -> Vec<Event> {
@@ -217,10 +223,12 @@ fn a_frame_without_events_is_legal() {
 }
 
 fn any_events() -> impl Strategy<Value = Vec<Event>> {
-    let hits = prop::collection::btree_map(0..PMS as u16, any::<u8>(), 0..40)
+    // Mostly short gaps, mostly long ones.
+    let pms = prop_oneof![0..PMS as u16, 0..200u16];
+    let hits = prop::collection::btree_map(pms, any::<u8>(), 0..40)
         .prop_map(|hits| hits.into_iter().map(|(pm, fine)| hit(pm, fine)).collect());
     let event = (1..=u64::from(MAX_GAP) + 1, hits);
-    (any::<u32>(), prop::collection::vec(event, 0..12)).prop_map(|(start, events)| {
+    (any::<u32>(), prop::collection::vec(event, 0..20)).prop_map(|(start, events)| {
         let mut timestamp = u64::from(start);
         events
             .into_iter()
@@ -232,10 +240,22 @@ fn any_events() -> impl Strategy<Value = Vec<Event>> {
     })
 }
 
-/// Whatever is accepted obeys the rules that a consumer relies on.
+/// Whatever is accepted obeys the rules that a consumer relies on, and every way to read it gives
+/// the same.
 fn check_accepted(bytes: &[u8]) {
-    if let Ok(frame) = HitsFrame::parse(bytes) {
-        let events = read(&frame);
+    let parsed = HitsFrame::parse(bytes);
+    let expected = parsed.as_ref().map(read);
+    for simd in Simd::all() {
+        let mut decoded = Decoded::new(simd);
+        let events = HitsFrame::decode(bytes, &mut decoded).map(|_| all(&decoded));
+        assert_eq!(
+            events.as_ref(),
+            expected.as_ref().map_err(|cause| *cause),
+            "{simd:?}"
+        );
+        assert!(events.is_ok() || decoded.events().len() == 0);
+    }
+    if let Ok(events) = expected {
         assert!(events.windows(2).all(|pair| pair[0].0 < pair[1].0));
         for (_, hits) in events {
             assert!(hits.windows(2).all(|pair| pair[0].pm < pair[1].pm));
@@ -248,6 +268,7 @@ proptest! {
     #[test]
     fn round_trip(events in any_events()) {
         let bytes = write(&events);
+        check_accepted(&bytes);
         prop_assert_eq!(read(&HitsFrame::parse(&bytes).unwrap()), events);
     }
 
@@ -280,6 +301,31 @@ proptest! {
             bytes[at] = value;
         }
         check_accepted(&bytes);
-        check_accepted(&bytes[..keep.index(bytes.len())]);
+        bytes.truncate(keep.index(bytes.len()));
+        check_accepted(&bytes);
+        // With a header that agrees with the shorter length.
+        if let Some(payload) = bytes.len().checked_sub(HEADER_LEN) {
+            bytes[14..16].copy_from_slice(&(payload as u16).to_le_bytes());
+            check_accepted(&bytes);
+        }
+    }
+}
+
+#[test]
+fn a_frame_that_is_as_long_as_can_be_is_decoded() {
+    // A hit and an event take two bytes each.
+    let (hits, events) = ([0x00, 0x01, 0x00, 0x07], [0x00, 0x00]);
+    for (event, count, each) in [(&hits[..], 0x3FFF, 1), (&events[..], 0x7FFF, 0)] {
+        let mut bytes = write(&[]);
+        let payload = event.repeat(count);
+        bytes[12..14].copy_from_slice(&(count as u16).to_le_bytes());
+        bytes[14..16].copy_from_slice(&(payload.len() as u16).to_le_bytes());
+        bytes.extend(payload);
+        for simd in Simd::all() {
+            let mut decoded = Decoded::new(simd);
+            HitsFrame::decode(&bytes, &mut decoded).unwrap();
+            assert_eq!(decoded.events().len(), count);
+            assert!(decoded.events().all(|(_, hits)| hits.len() == each));
+        }
     }
 }

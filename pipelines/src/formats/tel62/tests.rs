@@ -2,6 +2,20 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::simd::Simd;
+
+/// Every way to read these bytes gives the same.
+fn check_agree(payload: &[u8], timestamp: u32) -> Result<(), TestCaseError> {
+    let expected = Tel62::parse(payload).map(|data| data.edges(timestamp).collect::<Vec<_>>());
+    for simd in Simd::all() {
+        let mut decoded = Decoded::new(simd);
+        let data = Tel62::decode(payload, timestamp, &mut decoded);
+        let edges: Vec<_> = decoded.edges().collect();
+        prop_assert!(data.is_ok() || edges.is_empty());
+        prop_assert_eq!(data.map(|_| edges), expected.clone(), "{:?}", simd);
+    }
+    Ok(())
+}
 
 fn bytes(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
@@ -208,12 +222,14 @@ proptest! {
         let len = write_tel62(&mut buf, 7, 1, timestamp, &sent).unwrap();
         let data = Tel62::parse(&buf[..len]).unwrap();
         prop_assert_eq!(data.edges(timestamp).collect::<Vec<_>>(), sent);
+        check_agree(&buf[..len], timestamp)?;
     }
 
     #[test]
     fn any_words_are_safe(words in prop::collection::vec(any::<u32>(), 0..40), mask in any::<u32>()) {
         // Masked, so that small counts are likely.
         let payload = bytes(&words.iter().map(|word| word & (mask | 0x4001_0101)).collect::<Vec<_>>());
+        check_agree(&payload, mask)?;
         if let Ok(data) = Tel62::parse(&payload) {
             prop_assert!(data.edges(0).count() <= words.len());
         }
@@ -224,9 +240,25 @@ proptest! {
         let mut payload = bytes(&GOOD);
         payload[at] = value;
         for payload in [&payload[..], &payload[..keep]] {
+            check_agree(payload, 5)?;
             if let Ok(data) = Tel62::parse(payload) {
                 prop_assert!(data.edges(5).count() <= GOOD.len());
             }
         }
     }
+}
+
+#[test]
+fn frames_of_many_words_are_decoded_and_longer_payloads_than_there_are_refused() {
+    // Board word, FPGA word, frame word, and edges to the last word of a fragment.
+    let mut words = vec![
+        0x0003_0101,
+        0x0000_0101,
+        ((MAX_WORDS as u32 - 2) << 16) | 0x1234,
+    ];
+    words.resize(MAX_WORDS, 0x4 << 28 | 9 << 19 | 77);
+    check_agree(&bytes(&words), 0x1234).unwrap();
+    assert_eq!(edges(&words, 0x1234).len(), MAX_WORDS - 3);
+    words.push(0);
+    assert!(matches!(refused(&words), FormatError::Malformed(_)));
 }
