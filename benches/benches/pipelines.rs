@@ -9,13 +9,15 @@ use pollux_benches::{BOARDS, Error, SEED, events, frame, pool, report, settings}
 use pollux_emulator::physics::{EventModel, ModelConfig, Rings, TruthEvent};
 use pollux_mempool::Mbuf;
 use pollux_mempool::time::Tsc;
-use pollux_pipelines::formats::hits::{HitsFrame, HitsWriter, MAX_FRAME, MAX_HITS};
+use pollux_pipelines::formats::hits::{HitsFrame, HitsWriter, MAX_FRAME};
 use pollux_pipelines::formats::mtp::{MAX_PACKET, MtpPacket, MtpWriter, Primitive, SOURCE_RICH};
+use pollux_pipelines::formats::tel62::{Edge, Tel62, write_tel62};
+use pollux_pipelines::formats::{hits, mtp, tel62};
 use pollux_pipelines::l0::{Fragment, Frame, List};
 use pollux_pipelines::merge::{Merge, MergeOptions, SLOT, StampedHit};
 use pollux_pipelines::rich::find::{FinderConfig, MAX_BATCH, RingFinder};
 use pollux_pipelines::rich::geometry::POSITIONS;
-use pollux_pipelines::rich::{Hit, batch, fit};
+use pollux_pipelines::rich::{batch, fit};
 use pollux_pipelines::simd::Simd;
 use pollux_pipelines::stages::{
     Build, BuildOptions, Decide, DecideOptions, Decompress, DecompressOptions, FindRings,
@@ -27,38 +29,100 @@ use pollux_pmd::stream::StreamId;
 /// Slots from one event to the next: a million events a second.
 const STEP: u64 = 40;
 
-/// Primitives of a detector that sees something every few slots.
-fn mtp(c: &mut Criterion) {
+/// Primitives of a detector that sees something every few slots, or now and then: as many words
+/// with the high part of the time as primitives, in an order that cannot be guessed.
+fn primitives(c: &mut Criterion) {
     let measure = |c: &mut Criterion| -> Result<(), Error> {
-        let mut writer = MtpWriter::new([0; MAX_PACKET], SOURCE_RICH, 0)?;
-        let mut count = 0;
-        let id = |n: u32| 0x4000 | n as u16 & 0xff;
-        while writer
-            .push(Primitive {
-                id: id(count),
-                timestamp: 1000 + count * 7,
-                fine: count as u8,
-            })
-            .is_ok()
-        {
-            count += 1;
-        }
-        let (packet, len) = writer.finish();
         let mut group = c.benchmark_group("mtp");
-        group.throughput(Throughput::Elements(count.into()));
-        group.bench_function("decode, a primitive", |b| {
-            b.iter(|| {
-                let packet = MtpPacket::parse(black_box(&packet[..len]));
-                packet.map(|p| {
-                    p.primitives()
-                        .fold(0u64, |sum, p| sum + u64::from(p.timestamp))
-                })
-            });
-        });
+        for (name, steps) in [("steady", [7, 7]), ("bursts", [1, 512])] {
+            // More packets than a CPU learns by heart.
+            let (mut packets, mut primitives, mut random) = (Vec::new(), 0, SEED);
+            for _ in 0..64 {
+                let mut writer = MtpWriter::new([0; MAX_PACKET], SOURCE_RICH, 0)?;
+                let mut timestamp = 1000;
+                let mut primitive = || {
+                    random = random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+                    timestamp += steps[(random >> 63) as usize];
+                    Primitive {
+                        id: 0x4000 | (random >> 40) as u16 & 0xff,
+                        timestamp,
+                        fine: (random >> 32) as u8,
+                    }
+                };
+                while writer.push(primitive()).is_ok() {
+                    primitives += 1;
+                }
+                packets.push(writer.finish());
+            }
+            group.throughput(Throughput::Elements(primitives));
+            for simd in Simd::all() {
+                let mut decoded = mtp::Decoded::new(simd);
+                let id = BenchmarkId::new(format!("decode, a primitive, {name}"), simd.name());
+                group.bench_function(id, |b| {
+                    b.iter(|| {
+                        for (packet, len) in black_box(&packets) {
+                            let _ = black_box(MtpPacket::decode(&packet[..*len], &mut decoded));
+                            black_box(decoded.timestamps());
+                        }
+                    });
+                });
+            }
+        }
         group.finish();
         Ok(())
     };
     report("mtp", measure(c));
+}
+
+/// Events of a board whose frames have one to so many edges.
+fn edges(c: &mut Criterion) {
+    let measure = |c: &mut Criterion| -> Result<(), Error> {
+        let mut group = c.benchmark_group("tel62");
+        for most in [4, 16] {
+            let (mut payloads, mut words, mut random) = (Vec::new(), 0, SEED);
+            let mut below = |n: u64| {
+                random = random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+                (random >> 33) % n
+            };
+            for _ in 0..256 {
+                let mut edges = Vec::new();
+                for (fpga, slot) in
+                    (0..4).flat_map(|fpga| (1000..1004).map(move |slot| (fpga, slot)))
+                {
+                    for i in 0..=below(most) {
+                        edges.push(Edge {
+                            fpga,
+                            tdc: below(4) as u8,
+                            channel: below(32) as u8,
+                            leading: i % 2 == 0,
+                            time: slot << 8 | i * 8,
+                        });
+                    }
+                }
+                let mut payload = vec![0; 2048];
+                let len = write_tel62(&mut payload, 0, 1, 1002, &edges)?;
+                payload.truncate(len);
+                words += len as u64 / 4;
+                payloads.push(payload);
+            }
+            group.throughput(Throughput::Elements(words));
+            for simd in Simd::all() {
+                let mut decoded = tel62::Decoded::new(simd);
+                let name = format!("decode, a word, frames of up to {most} edges");
+                group.bench_function(BenchmarkId::new(name, simd.name()), |b| {
+                    b.iter(|| {
+                        for payload in black_box(&payloads) {
+                            let _ = black_box(Tel62::decode(payload, 1002, &mut decoded));
+                            black_box(decoded.times());
+                        }
+                    });
+                });
+            }
+        }
+        group.finish();
+        Ok(())
+    };
+    report("tel62", measure(c));
 }
 
 /// The frames of all boards with `events`: as many events in each as fit one of each board.
@@ -84,25 +148,16 @@ fn container(c: &mut Criterion) {
     let measure = |c: &mut Criterion| -> Result<(), Error> {
         let events = events(Rings::Poisson(1.5), 24 * 32)?;
         let containers = containers(&events)?;
-        let hits: usize = events.iter().map(|event| event.hits.len()).sum();
-        let mut out = [Hit::default(); MAX_HITS];
         let mut group = c.benchmark_group("hits");
-        for (name, elements) in [("decode, an event", events.len()), ("decode, a hit", hits)] {
-            group.throughput(Throughput::Elements(elements as u64));
-            group.bench_function(name, |b| {
+        group.throughput(Throughput::Elements(events.len() as u64));
+        for simd in Simd::all() {
+            let mut decoded = hits::Decoded::new(simd);
+            group.bench_function(BenchmarkId::new("decode, an event", simd.name()), |b| {
                 b.iter(|| {
-                    let mut sum = 0;
                     for bytes in black_box(&containers) {
-                        let Ok(frame) = HitsFrame::parse(bytes) else {
-                            continue;
-                        };
-                        let mut events = frame.events();
-                        while let Some((timestamp, hits)) = events.next_into(&mut out) {
-                            sum += timestamp + hits.len() as u64;
-                            black_box(hits);
-                        }
+                        let _ = black_box(HitsFrame::decode(bytes, &mut decoded));
+                        black_box(decoded.events().len());
                     }
-                    sum
                 });
             });
         }
@@ -403,5 +458,5 @@ fn complete(env: &StageEnv) -> Result<(), Error> {
     Err(format!("{complete} of {built} events were complete").into())
 }
 
-criterion_group! { name = benches; config = settings(); targets = mtp, container, rings, merge, build, chains }
+criterion_group! { name = benches; config = settings(); targets = primitives, edges, container, rings, merge, build, chains }
 criterion_main!(benches);

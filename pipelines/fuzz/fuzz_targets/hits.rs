@@ -1,11 +1,12 @@
 //! Any bytes as a hit container: what is accepted reads as the format promises, and is written
-//! back byte for byte unless it was written wastefully.
+//! back byte for byte unless it was written wastefully; every set of instructions decodes the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pollux_pipelines::formats::hits::{HitsFrame, HitsWriter, MAX_FRAME, MAX_HITS};
+use pollux_pipelines::formats::hits::{Decoded, HitsFrame, HitsWriter, MAX_FRAME, MAX_HITS};
 use pollux_pipelines::rich::Hit;
 use pollux_pipelines::rich::geometry::PMS;
+use pollux_pipelines::simd::Simd;
 
 /// The events of a frame, each checked.
 fn events(frame: &HitsFrame) -> Vec<(u64, Vec<Hit>)> {
@@ -23,6 +24,13 @@ fn events(frame: &HitsFrame) -> Vec<(u64, Vec<Hit>)> {
 }
 
 fuzz_target!(|data: &[u8]| {
+    let parsed = HitsFrame::parse(data).map(|frame| events(&frame));
+    for simd in Simd::all() {
+        let mut decoded = Decoded::new(simd);
+        let event = |(timestamp, hits): (u64, &[Hit])| (timestamp, hits.to_vec());
+        let read = HitsFrame::decode(data, &mut decoded).map(|_| decoded.events().map(event).collect());
+        assert_eq!(read, parsed, "{simd:?}");
+    }
     let Ok(frame) = HitsFrame::parse(data) else {
         return;
     };

@@ -1,12 +1,21 @@
 //! Any bytes as a multi-event packet, and each of its fragments as TDC data: fragments lie in the
-//! packet one behind the other, and both formats, written back, read the same.
+//! packet one behind the other, and both formats, written back, read the same; every set of
+//! instructions decodes the same edges.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use pollux_pipelines::formats::mep::{Fragment, MepPacket, MepWriter};
-use pollux_pipelines::formats::tel62::{Edge, Tel62, write_tel62};
+use pollux_pipelines::formats::tel62::{Decoded, Edge, Tel62, write_tel62};
+use pollux_pipelines::simd::Simd;
 
 fn tdc_data(fragment: &Fragment) {
+    let parsed = Tel62::parse(fragment.payload);
+    let parsed = parsed.map(|data| data.edges(fragment.timestamp).collect::<Vec<_>>());
+    for simd in Simd::all() {
+        let mut decoded = Decoded::new(simd);
+        let data = Tel62::decode(fragment.payload, fragment.timestamp, &mut decoded);
+        assert_eq!(data.map(|_| decoded.edges().collect()), parsed, "{simd:?}");
+    }
     let Ok(data) = Tel62::parse(fragment.payload) else {
         return;
     };

@@ -1,11 +1,18 @@
 //! Any bytes as a packet of primitives: as many as are announced, and written back they read the
-//! same.
+//! same; every set of instructions decodes the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pollux_pipelines::formats::mtp::{MAX_PACKET, MtpPacket, MtpWriter, Primitive};
+use pollux_pipelines::formats::mtp::{Decoded, MAX_PACKET, MtpPacket, MtpWriter, Primitive};
+use pollux_pipelines::simd::Simd;
 
 fuzz_target!(|data: &[u8]| {
+    let parsed = MtpPacket::parse(data).map(|packet| packet.primitives().collect::<Vec<_>>());
+    for simd in Simd::all() {
+        let mut decoded = Decoded::new(simd);
+        let read = MtpPacket::decode(data, &mut decoded).map(|_| decoded.primitives().collect());
+        assert_eq!(read, parsed, "{simd:?}");
+    }
     let Ok(packet) = MtpPacket::parse(data) else {
         return;
     };
