@@ -74,6 +74,14 @@ impl<'a> MtpPacket<'a> {
     /// primitive words other than announced: a malformed packet, of which nothing can be read.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FormatError> {
+        let packet = Self::header(bytes)?;
+        let is_primitive = |word: &&U32| !is_timestamp(word.get());
+        packet.has(packet.words.iter().filter(is_primitive).count())
+    }
+
+    /// Checks the header and the length.
+    #[inline]
+    fn header(bytes: &'a [u8]) -> Result<Self, FormatError> {
         let (header, body) =
             <[U32; 2]>::ref_from_prefix(bytes).map_err(|_| FormatError::Truncated {
                 need: HEADER_LEN,
@@ -84,23 +92,24 @@ impl<'a> MtpPacket<'a> {
         exact_length(second as usize & 0xFFFF, bytes.len())?;
         let words = <[U32]>::ref_from_bytes(body)
             .map_err(|_| FormatError::Malformed("the length is not a multiple of four"))?;
-        let count = (second >> 16) as u8;
-        let primitives = words
-            .iter()
-            .filter(|word| !is_timestamp(word.get()))
-            .count();
-        if primitives != usize::from(count) {
+        Ok(Self {
+            source_id: (first >> 24) as u8,
+            sub_id: (second >> 24) as u8,
+            count: (second >> 16) as u8,
+            timestamp_high: first & 0x00FF_FFFF,
+            words,
+        })
+    }
+
+    /// The packet, if it has as many primitives as it announces.
+    #[inline]
+    fn has(self, primitives: usize) -> Result<Self, FormatError> {
+        if primitives != usize::from(self.count) {
             return Err(FormatError::Malformed(
                 "another number of primitives than announced",
             ));
         }
-        Ok(Self {
-            source_id: (first >> 24) as u8,
-            sub_id: (second >> 24) as u8,
-            count,
-            timestamp_high: first & 0x00FF_FFFF,
-            words,
-        })
+        Ok(self)
     }
 
     /// Detector that sent the packet.
@@ -121,16 +130,16 @@ impl<'a> MtpPacket<'a> {
         self.count
     }
 
-    /// Checks the packet in `bytes`, and decodes all its primitives into `decoded`.
+    /// Checks the packet in `bytes`, and decodes all its primitives into `decoded`, in one pass.
     ///
     /// # Errors
     /// As of [`MtpPacket::parse`]; `decoded` is empty then.
     #[inline]
     pub fn decode(bytes: &'a [u8], decoded: &mut Decoded) -> Result<Self, FormatError> {
         decoded.clear();
-        let packet = Self::parse(bytes)?;
-        decoded.fill(&packet);
-        Ok(packet)
+        let packet = Self::header(bytes)?;
+        let checked = packet.has(decoded.fill(&packet));
+        checked.inspect_err(|_| decoded.clear())
     }
 
     /// The primitives, in the order of the packet.

@@ -175,34 +175,41 @@ fn short_event<W: Words>(
     let begins = !(long << 1) & inside;
 
     let times: &[u8; CODES] = bytes[head + 1 + len..].first_chunk()?;
-    let mut next = W::splat(isa, 0);
-    let mut half = |codes: &[u8], times: &[u8], hits: &mut [Hit], long: u32, begins: u32| {
-        let byte = W::widen(isa, codes.first_chunk()?);
-        let behind = W::widen(isa, codes[1..].first_chunk()?).only(long as u16);
-        let begins = begins as u16;
-        let gap = (byte & W::splat(isa, 0x7F)) | behind.shl(7);
-        let sum = (gap + W::splat(isa, 1)).only(begins).prefix_sum() + next;
-        next = sum.last();
-        let mut lanes = [0; LANES];
-        (sum + W::splat(isa, u32::MAX)).compress(begins, &mut lanes);
-        (W::of(isa, &lanes) | W::widen(isa, times.first_chunk()?).shl(16)).store(&mut lanes);
-        // In the order of its bytes a `Hit` is index and time, as are the lanes.
-        *hits.first_chunk_mut::<LANES>()? = zerocopy::transmute!(lanes);
-        Some(())
-    };
-    half(codes, times, hits, long, begins)?;
+    let mut sum = W::splat(isa, 0);
+    half(isa, codes, times, hits, [long, begins], &mut sum)?;
     if len > LANES {
         let done = (begins as u16).count_ones() as usize;
-        half(
-            &codes[LANES..],
-            &times[done..],
-            &mut hits[done..],
-            long >> LANES,
-            begins >> LANES,
-        )?;
+        let (codes, times, hits) = (&codes[LANES..], &times[done..], &mut hits[done..]);
+        let masks = [long >> LANES, begins >> LANES];
+        half(isa, codes, times, hits, masks, &mut sum)?;
     }
-    let sound = three_bytes == 0 && next.first() <= PMS as u32;
+    let sound = three_bytes == 0 && sum.first() <= PMS as u32;
     sound.then_some((gap.into(), head + 1 + len + count, count))
+}
+
+/// Expands sixteen bytes of indices, of which those in the masks are the first of two, and begin a
+/// code. In all lanes of `sum` is the index behind the last one.
+#[inline(always)]
+fn half<W: Words>(
+    isa: W::Isa,
+    codes: &[u8],
+    times: &[u8],
+    hits: &mut [Hit],
+    [long, begins]: [u32; 2],
+    sum: &mut W,
+) -> Option<()> {
+    let byte = W::widen(isa, codes.first_chunk()?);
+    let behind = W::widen(isa, codes[1..].first_chunk()?).only(long as u16);
+    let gap = (byte & W::splat(isa, 0x7F)) | behind.shl(7);
+    let step = (gap + W::splat(isa, 1)).only(begins as u16);
+    let sums = step.prefix_sum() + *sum;
+    *sum = sums.last();
+    let mut lanes = [0; LANES];
+    (sums + W::splat(isa, u32::MAX)).compress(begins as u16, &mut lanes);
+    (W::of(isa, &lanes) | W::widen(isa, times.first_chunk()?).shl(16)).store(&mut lanes);
+    // In the order of its bytes a `Hit` is index and time, as are the lanes.
+    *hits.first_chunk_mut::<LANES>()? = zerocopy::transmute!(lanes);
+    Some(())
 }
 
 /// The same for any event, at the start of `bytes`.

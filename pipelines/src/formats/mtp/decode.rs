@@ -58,13 +58,16 @@ impl Decoded {
         self.len = 0;
     }
 
+    /// Takes the primitives of a packet, as far as there is room: it may have more than it
+    /// announces. Returns how many.
     #[inline]
-    pub(super) fn fill(&mut self, packet: &MtpPacket) {
-        self.simd.decode(Fill { packet, to: self });
+    pub(super) fn fill(&mut self, packet: &MtpPacket) -> usize {
+        let to = &mut *self;
+        to.simd.decode(Fill { packet, to });
+        self.len
     }
 }
 
-/// Fills the columns with the primitives of a checked packet.
 struct Fill<'a> {
     packet: &'a MtpPacket<'a>,
     to: &'a mut Decoded,
@@ -82,7 +85,6 @@ impl Decoder for Fill<'_> {
             ..
         } = self.to;
         let columns = timestamps.iter_mut().zip(words);
-        // No more than MAX_PRIMITIVES, as `parse` has counted.
         for ((timestamp, word), primitive) in columns.zip(self.packet.primitives()) {
             *timestamp = primitive.timestamp;
             *word = primitive.word();
@@ -105,7 +107,7 @@ impl Decoder for Fill<'_> {
             let stamps = word.shr(24).eq(W::splat(isa, 0));
             let last = word.last_of(stamps, high);
             let timestamp = last.shl(8) | (word.shr(8) & low_byte);
-            // There is room: behind `len`, at most MAX_PRIMITIVES, there are LANES places.
+            // There is none if these are too many already.
             let (Some(timestamps), Some(words)) = (
                 timestamps[*len..].first_chunk_mut(),
                 words[*len..].first_chunk_mut(),
