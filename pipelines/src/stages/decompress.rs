@@ -6,11 +6,11 @@ use pollux_pmd::stream::{SequenceTracker, Verdict};
 use pollux_pmd::{Cause, Tally};
 use serde::Deserialize;
 
-use crate::formats::hits::{HitsFrame, MAX_HITS};
+use crate::formats::hits::{Decoded, HitsFrame};
 use crate::formats::{FormatError, mtp::SOURCE_RICH};
 use crate::l0::{Fragment, Frame, L0Stats, List};
 use crate::registry::StageEnv;
-use crate::rich::Hit;
+use crate::simd::Simd;
 use crate::stage::{Batch, Sink, Stage};
 
 /// No source has this index.
@@ -48,7 +48,7 @@ pub struct Decompress {
     trackers: Vec<SequenceTracker>,
     stats: Arc<L0Stats>,
     tally: Tally,
-    hits: [Hit; MAX_HITS],
+    decoded: Decoded,
     scratch: Box<[u8]>,
 }
 
@@ -84,7 +84,7 @@ impl Decompress {
             trackers: vec![SequenceTracker::new(); count],
             stats: Arc::clone(&env.stats),
             tally,
-            hits: [Hit::default(); MAX_HITS],
+            decoded: Decoded::new(Simd::best()),
             scratch: vec![0; usize::from(u16::MAX)].into_boxed_slice(),
         })
     }
@@ -92,11 +92,12 @@ impl Decompress {
     /// One frame; its fragments go to `out`, or the cause for which it is dropped comes back.
     #[inline]
     fn expand(&mut self, frame: &Frame, out: &mut impl Sink<Fragment>) -> Result<(), Cause> {
-        let container =
-            HitsFrame::parse(frame.payload(&mut self.scratch)).map_err(|error| match error {
-                FormatError::BadVersion { .. } => Cause::BadVersion,
-                _ => Cause::Malformed,
-            })?;
+        let payload = frame.payload(&mut self.scratch);
+        let decoded = HitsFrame::decode(payload, &mut self.decoded);
+        let container = decoded.map_err(|error| match error {
+            FormatError::BadVersion { .. } => Cause::BadVersion,
+            _ => Cause::Malformed,
+        })?;
         let source = self.sources[usize::from(container.sub_id())];
         if container.source_id() != self.detector || source == NONE {
             return Err(Cause::Unsupported);
@@ -117,15 +118,15 @@ impl Decompress {
                 return Err(Cause::Duplicate);
             }
         }
-        let mut events = container.events();
-        if events.remaining() == 0 {
+        let mut events = self.decoded.events();
+        if events.len() == 0 {
             self.tally.count_delivered(1);
         }
-        while let Some((timestamp, hits)) = events.next_into(&mut self.hits) {
+        while let Some((timestamp, hits)) = events.next() {
             let mut fragment = Fragment {
                 timestamp,
                 source: u16::from(source),
-                ends_frame: events.remaining() == 0,
+                ends_frame: events.len() == 0,
                 at: frame.at,
                 arrival: frame.mbuf.arrival(),
                 hits: List::default(),
