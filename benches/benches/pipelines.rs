@@ -95,7 +95,7 @@ fn edges(c: &mut Criterion) {
                             tdc: below(4) as u8,
                             channel: below(32) as u8,
                             leading: i % 2 == 0,
-                            time: slot << 8 | i * 8,
+                            time: (slot << 8) + i * 8,
                         });
                     }
                 }

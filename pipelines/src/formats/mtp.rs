@@ -464,7 +464,7 @@ mod tests {
                 .map(|(word, kind)| if kind < rare { word & 0x00FF_FFFF } else { word })
                 .collect());
             let count = words.iter().filter(|&&word| !is_timestamp(word)).count() as u32;
-            let second = count << 16 | (words.len() as u32 + 2) * 4;
+            let second = (count << 16) + (words.len() as u32 + 2) * 4;
             let mut bytes: Vec<u8> = [header, second].iter().chain(&words).flat_map(|word| word.to_le_bytes()).collect();
             if let Some((at, value)) = damage {
                 let at = at.index(bytes.len());

@@ -155,7 +155,7 @@ impl<'a> Tel62<'a> {
             words,
             timestamp,
             fpgas,
-            frames: 0,
+            left: 0,
             fpga: [0; 4],
         }
     }
@@ -209,9 +209,10 @@ struct Frame<'a> {
 impl Frame<'_> {
     fn check(&self) -> Result<(), FormatError> {
         let is_edge = |word: &U32| matches!(word.get() >> 28, LEADING | TRAILING);
-        match self.words.iter().all(is_edge) {
-            true => Ok(()),
-            false => Err(NO_EDGE),
+        if self.words.iter().all(is_edge) {
+            Ok(())
+        } else {
+            Err(NO_EDGE)
         }
     }
 }
@@ -223,7 +224,7 @@ struct Frames<'a> {
     timestamp: u32,
     /// FPGAs, and frames of this FPGA, that are still to come.
     fpgas: u32,
-    frames: u8,
+    left: u8,
     /// The word of the current FPGA: non-empty frames, frames, FPGA id, error flags.
     fpga: [u8; 4],
 }
@@ -251,7 +252,7 @@ impl<'a> Frames<'a> {
     /// Goes to the next frame; `None` at the end of the data.
     #[inline(always)]
     fn next(&mut self) -> Result<Option<Frame<'a>>, FormatError> {
-        while self.frames == 0 {
+        while self.left == 0 {
             self.skip_error_block()?;
             if self.fpgas == 0 {
                 return match self.words.len() {
@@ -262,9 +263,9 @@ impl<'a> Frames<'a> {
             self.fpgas -= 1;
             self.fpga = self.word()?.to_le_bytes();
             // Empty frames are not sent: the count of all frames is not that of the data.
-            self.frames = self.fpga[0];
+            self.left = self.fpga[0];
         }
-        self.frames -= 1;
+        self.left -= 1;
         let word = self.word()?;
         let edges = (word >> 16).checked_sub(1).ok_or(FormatError::Malformed(
             "a frame of no words, where it counts its own",

@@ -46,6 +46,7 @@ impl Decoded {
 
     /// The events, in their order: the timestamp of each (slots of 25 ns, ascending strictly), and
     /// its hits (photomultiplier indices ascending strictly, possibly none).
+    #[must_use]
     pub fn events(&self) -> impl ExactSizeIterator<Item = (u64, &[Hit])> {
         let mut start = 0;
         self.events.iter().map(move |event| {

@@ -45,6 +45,7 @@ impl Decoded {
     }
 
     /// The primitives, in the order of the packet.
+    #[must_use]
     pub fn primitives(&self) -> impl ExactSizeIterator<Item = Primitive> + '_ {
         let columns = self.timestamps().iter().zip(self.words());
         columns.map(|(&timestamp, &word)| Primitive {

@@ -43,6 +43,7 @@ impl Decoded {
     }
 
     /// The edges, in the order of the data.
+    #[must_use]
     pub fn edges(&self) -> impl ExactSizeIterator<Item = Edge> + '_ {
         let columns = self.times().iter().zip(self.places());
         columns.map(|(&time, &place)| Edge {

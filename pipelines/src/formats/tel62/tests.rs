@@ -256,7 +256,7 @@ fn frames_of_many_words_are_decoded_and_longer_payloads_than_there_are_refused()
         0x0000_0101,
         ((MAX_WORDS as u32 - 2) << 16) | 0x1234,
     ];
-    words.resize(MAX_WORDS, 0x4 << 28 | 9 << 19 | 77);
+    words.resize(MAX_WORDS, 0x4 << 28 | 9 << 19 | 0x4D);
     check_agree(&bytes(&words), 0x1234).unwrap();
     assert_eq!(edges(&words, 0x1234).len(), MAX_WORDS - 3);
     words.push(0);
