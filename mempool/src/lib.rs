@@ -10,6 +10,7 @@
 //! | the shared depot of free buffers | [`Mempool`] |
 //! | a poll loop's own stock of free buffers | [`PoolCache`] |
 //! | lock-free queues of buffers or descriptors | [`ring`] |
+//! | a queue of boxes that change their owner in place | [`box_ring`](fn@box_ring) |
 //! | a thread's own stock of free descriptors | [`ObjectCache`] |
 //!
 //! A buffer that is dropped goes back to its pool by itself, so losing one is not possible; a hot
@@ -30,9 +31,11 @@
 //! ```
 
 mod beside;
+mod box_ring;
 mod burst;
 mod cache;
 mod depot;
+mod ends;
 mod frozen;
 pub mod iova;
 mod mbuf;
@@ -46,6 +49,7 @@ mod sync;
 pub mod time;
 
 pub use beside::Beside;
+pub use box_ring::{BoxConsumer, BoxProducer, box_ring};
 pub use burst::{Burst, BurstMut};
 pub use cache::PoolCache;
 pub use frozen::Frozen;

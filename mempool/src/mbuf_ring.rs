@@ -1,18 +1,11 @@
 //! A ring of owned buffers between two threads: the wire of `loopback`, the link between stages.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::burst::BurstMut;
+use crate::ends::Ends;
 use crate::mbuf::{Mbuf, RawMbuf};
 use crate::ring::{RingError, spsc};
-
-/// What the last of the two ends finds: the other end's half of the ring, so that buffers in
-/// flight at the end are returned and not lost. Locked only when an end is dropped.
-#[derive(Default)]
-struct Ends {
-    producer_gone: bool,
-    orphan: Option<spsc::Consumer<RawMbuf>>,
-}
 
 /// Makes a ring that holds up to `capacity` buffers.
 ///
@@ -20,7 +13,7 @@ struct Ends {
 /// A capacity of zero or above the largest one.
 pub fn mbuf_ring(capacity: usize) -> Result<(MbufProducer, MbufConsumer), RingError> {
     let (producer, consumer) = spsc::channel(capacity)?;
-    let ends = Arc::new(Mutex::new(Ends::default()));
+    let ends = Arc::<Ends<RawMbuf>>::default();
     Ok((
         MbufProducer {
             ring: producer,
@@ -36,7 +29,7 @@ pub fn mbuf_ring(capacity: usize) -> Result<(MbufProducer, MbufConsumer), RingEr
 /// The end that buffers are put in at.
 pub struct MbufProducer {
     ring: spsc::Producer<RawMbuf>,
-    ends: Arc<Mutex<Ends>>,
+    ends: Arc<Ends<RawMbuf>>,
 }
 
 impl MbufProducer {
@@ -69,7 +62,7 @@ impl MbufProducer {
 pub struct MbufConsumer {
     /// Present until dropped.
     ring: Option<spsc::Consumer<RawMbuf>>,
-    ends: Arc<Mutex<Ends>>,
+    ends: Arc<Ends<RawMbuf>>,
 }
 
 impl MbufConsumer {
@@ -107,20 +100,14 @@ fn drain(mut ring: spsc::Consumer<RawMbuf>) {
 
 impl Drop for MbufProducer {
     fn drop(&mut self) {
-        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
-        ends.producer_gone = true;
-        ends.orphan.take().into_iter().for_each(drain);
+        self.ends.producer_leaves().into_iter().for_each(drain);
     }
 }
 
 impl Drop for MbufConsumer {
     fn drop(&mut self) {
-        let Some(ring) = self.ring.take() else { return };
-        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
-        if ends.producer_gone {
-            drain(ring);
-        } else {
-            ends.orphan = Some(ring);
-        }
+        let ring = self.ring.take();
+        let left = ring.and_then(|ring| self.ends.consumer_leaves(ring));
+        left.into_iter().for_each(drain);
     }
 }

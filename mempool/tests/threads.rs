@@ -8,7 +8,7 @@ mod common;
 use std::sync::Barrier;
 use std::thread;
 
-use pollux_mempool::{Burst, mbuf_ring};
+use pollux_mempool::{BoxConsumer, Burst, box_ring, mbuf_ring};
 
 use self::common::pool;
 
@@ -122,4 +122,45 @@ fn caches_share_a_depot() {
         }
     });
     assert_eq!(pool.available(), 128);
+}
+
+/// Who has a box may write to it, on whichever side, and none is lost.
+#[test]
+fn boxes_go_round_between_two_threads() {
+    let (mut there, mut work) = box_ring::<u64>(4).unwrap();
+    let (mut done, mut back) = box_ring::<u64>(4).unwrap();
+    let last = thread::scope(|scope| {
+        scope.spawn(move || {
+            while let Some(mut item) = next(&mut work) {
+                *item += 1;
+                // There are fewer boxes than it holds.
+                assert!(done.push(item).is_ok());
+            }
+        });
+        let mut own: Vec<_> = (0..3).map(|_| Box::new(0)).collect();
+        for _ in 0..20_000 {
+            match own.pop() {
+                Some(item) => assert!(there.push(item).is_ok()),
+                None => thread::yield_now(),
+            }
+            own.extend(back.pop());
+        }
+        drop(there);
+        own.extend(std::iter::from_fn(|| next(&mut back)));
+        own
+    });
+    assert_eq!(last.len(), 3);
+    assert!(last.iter().map(|item| **item).sum::<u64>() > 0);
+}
+
+/// The next box; none when the other end is gone and all is taken.
+fn next(ring: &mut BoxConsumer<u64>) -> Option<Box<u64>> {
+    loop {
+        let is_last = ring.is_abandoned();
+        match ring.pop() {
+            None if is_last => return None,
+            None => thread::yield_now(),
+            item => return item,
+        }
+    }
 }
