@@ -440,7 +440,7 @@ fn chains(c: &mut Criterion) {
         let stage = decompress(&mut all)?
             .then(build(&mut all)?)
             .then(FindRings::new(FinderConfig::default(), &all.stats)?)
-            .then(Decide::new(DecideOptions::default(), &all.stats)?);
+            .then(Decide::new(&DecideOptions::default(), &mut all)?);
         let name = "decompress, build, rings, decide";
         chain(c, name, stage, free_events(&all)?)?;
         complete(&all)

@@ -89,7 +89,7 @@ fn compiled() -> Result<(), AnyError> {
         })
         .then(Build::new(&BuildOptions::default(), &mut env)?)
         .then(FindRings::new(FinderConfig::default(), &env.stats)?)
-        .then(Decide::new(DecideOptions::default(), &env.stats)?);
+        .then(Decide::new(&DecideOptions::default(), &mut env)?);
     println!("compiled as one chain:");
     run(
         Pipeline::new(vec![DynStage::new("chain", chain)])?,
@@ -123,7 +123,7 @@ fn configured() -> Result<(), AnyError> {
             { name = "veto", fine = [92, 108] },
             { name = "build", deadline_us = 300 },
             { name = "rings" },
-            { name = "decide", min_rings = 1 },
+            { name = "decide", rule = [{ name = "one-ring", max_rings = 1 }] },
         ]"#
     .parse()?;
     let tables: Vec<toml::Table> = config.remove("stage").ok_or("no stage")?.try_into()?;
@@ -163,7 +163,7 @@ fn run(
         .cache(256)?;
     let mut out = Each(|decision: Decision| {
         decided += 1;
-        accepted += u64::from(decision.accepted());
+        accepted += u64::from(decision.verdict().accepted());
         events.free(decision.into());
     });
     for n in 0..EVENTS / BUNCH {

@@ -17,8 +17,9 @@ use serde::de::DeserializeOwned;
 
 use crate::l0::{L0Stats, event_pool};
 use crate::pipeline::{DynStage, Pipeline, PipelineError};
+use crate::rich::find::FinderConfig;
 use crate::stage::BATCH;
-use crate::stages;
+use crate::stages::{self, RuleExchange};
 
 /// What a stage may need when it is made.
 pub struct StageEnv {
@@ -33,6 +34,12 @@ pub struct StageEnv {
     pub under_way: usize,
     /// The pool of all events, once the stage is made that builds them.
     pub events: Option<Mempool>,
+    /// How rings are looked for, once there is a stage that does.
+    pub finder: Option<FinderConfig>,
+    /// For giving the stage that decides other rules, once there is one.
+    pub rules: Option<RuleExchange>,
+    /// Options that make sense to the stages, and most likely not to whoever wrote them.
+    pub warnings: Vec<String>,
 }
 
 /// Free buffers that the stage which builds events keeps for itself, and that a program may keep in
@@ -53,6 +60,9 @@ impl StageEnv {
             memory: PoolConfig::default(),
             under_way: EVENT_CACHE,
             events: None,
+            finder: None,
+            rules: None,
+            warnings: Vec::new(),
         }
     }
 

@@ -3,11 +3,13 @@
 
 mod common;
 
+use std::cell::Cell;
+
 use common::{pool, reconstructed, template};
 use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{Burst, Mempool, PoolCache};
 use pollux_pipelines::formats::mtp::{MtpPacket, Primitive, SOURCE_L0TP};
-use pollux_pipelines::l0::{Decision, EventHead, primitive_id};
+use pollux_pipelines::l0::{Decision, EventHead, PrimitiveId, Verdict};
 use pollux_pipelines::rich::find::Ring;
 use pollux_pipelines::stages::Answer;
 use pollux_pmd::net::{ParseOptions, Parsed, parse};
@@ -15,6 +17,9 @@ use pollux_pmd::{Clock, PortConfig, Registry, RxQueue, StartedPort, TscClock, Tx
 use proptest::prelude::*;
 
 const PORT: u16 = 58_913;
+
+/// The rules that accept what is accepted.
+const RULES: u8 = 0x85;
 
 /// An answer stage at one end of a wire.
 struct Rig {
@@ -52,12 +57,15 @@ impl Rig {
     }
 
     fn push(&mut self, decision: &Decision) {
-        self.answer
-            .push(decision, Some(&mut self.tx), &mut self.cache);
+        if !self.answer.push(decision) {
+            self.flush();
+            assert!(self.answer.push(decision), "an empty packet has room");
+        }
     }
 
-    fn flush(&mut self) {
-        self.answer.flush(Some(&mut self.tx), &mut self.cache);
+    fn flush(&mut self) -> Vec<bool> {
+        let marks = self.answer.flush(Some(&mut self.tx), &mut self.cache);
+        marks.to_vec()
     }
 
     /// The packets on the wire, parsed from the Ethernet header on.
@@ -101,7 +109,22 @@ fn decision(timestamp: u64, rings: usize, accepted: bool, arrival: Tsc) -> Decis
         arrival,
         ..EventHead::default()
     };
-    reconstructed(&head, &[], &vec![Ring::default(); rings]).decided(accepted)
+    let verdict = Verdict {
+        rules: if accepted { RULES } else { 0 },
+        ..Verdict::default()
+    };
+    reconstructed(&head, &[], &vec![Ring::default(); rings]).decided(verdict)
+}
+
+/// What the primitive of that decision says.
+fn identifier(timestamp: u64, rings: usize, accepted: bool) -> PrimitiveId {
+    PrimitiveId {
+        accepted,
+        complete: timestamp.is_multiple_of(2),
+        late: false,
+        rules: if accepted { RULES } else { 0 },
+        rings: rings as u8,
+    }
 }
 
 fn now() -> Tsc {
@@ -134,8 +157,10 @@ fn decisions_arrive_as_primitives() {
     assert_eq!(packets.len(), 1);
     for (primitive, (timestamp, rings, accepted)) in packets[0].iter().zip(cases) {
         assert_eq!(primitive.timestamp, timestamp as u32, "the low 32 bits");
-        let expected = (accepted, timestamp.is_multiple_of(2), rings as u8);
-        assert_eq!(primitive_id::decode(primitive.id), Some(expected));
+        assert_eq!(
+            PrimitiveId::from_bits(primitive.id),
+            Some(identifier(timestamp, rings, accepted))
+        );
     }
     assert_eq!(packets[0].len(), 3);
     assert_eq!(rig.counts(), [3, 1, 0, 0, 0, 0]);
@@ -205,8 +230,21 @@ fn what_departs_after_its_budget_is_counted() {
     for (n, arrival) in (0..).zip([start, start, ahead, start, now()]) {
         calm.push(&decision(n, 0, true, arrival));
     }
-    calm.flush();
+    // Each says of itself whether it is late, and nothing else changes.
+    let late = [true, true, false, true, false];
+    assert_eq!(calm.flush(), late);
+    assert_eq!(calm.flush(), []);
+    let told = calm.receive().remove(0).into_iter().zip(0..);
+    let told = told.map(|(primitive, n)| {
+        let told = PrimitiveId::from_bits(primitive.id).unwrap();
+        let late = told.late;
+        let expected = identifier(n, 0, true);
+        assert_eq!(told, PrimitiveId { late, ..expected });
+        late
+    });
+    assert!(told.eq(late));
     assert_eq!(calm.answer.counts().late.get(), 3);
+    assert_eq!(calm.answer.counts().unmarked.get(), 0);
     let one = "those within a budget are one miss";
     assert_eq!(calm.counts(), [5, 1, 0, 0, 0, 1], "{one}");
     let total = calm.answer.total().percentiles();
@@ -220,6 +258,60 @@ fn what_departs_after_its_budget_is_counted() {
     }
     assert_eq!(strict.answer.counts().late.get(), 2);
     assert_eq!(strict.counts(), [2, 2, 0, 0, 0, 2]);
+}
+
+#[test]
+fn nothing_is_marked_on_a_recording() {
+    let mut answer = Answer::new(SOURCE_L0TP, Ns(1), true).without_marks();
+    answer.set_peer(template(PORT));
+    let mut rig = Rig::new(answer, 64);
+    rig.push(&decision(0, 0, true, Tsc(0)));
+    assert_eq!(rig.flush(), [false]);
+    let id = rig.receive()[0][0].id;
+    assert_eq!(PrimitiveId::from_bits(id), Some(identifier(0, 0, true)));
+    let counts = rig.answer.counts();
+    assert_eq!((counts.late.get(), counts.unmarked.get()), (1, 0));
+}
+
+/// A clock that goes on by so much whenever it is looked at, in cycles of a nanosecond.
+#[derive(Clone)]
+struct Steps(Cell<u64>, u64);
+
+impl Clock for Steps {
+    fn now(&self) -> Tsc {
+        self.0.set(self.0.get() + self.1);
+        Tsc(self.0.get())
+    }
+
+    fn to_ns(&self, cycles: u64) -> Ns {
+        Ns(cycles)
+    }
+
+    fn to_cycles(&self, ns: Ns) -> u64 {
+        ns.0
+    }
+
+    fn relax(&self) {}
+}
+
+#[test]
+fn what_becomes_late_after_the_last_look_at_the_clock_is_counted_as_unmarked() {
+    let mut cache = pool(16, 2048).cache(8).unwrap();
+    // Looked at when a packet is begun, when it is marked, and when it has departed.
+    for (step, marked, late, unmarked) in [
+        (3333, false, 0, 0), // marked at 6666, departed at 9999
+        (3334, false, 1, 1), // at 10002
+        (4950, false, 1, 1), // marked at 9900: in time, were it to depart at once
+        (4951, true, 1, 0),  // at 9902: too little is left to write and send it
+    ] {
+        let clock = Steps(Cell::new(0), step);
+        let mut answer = Answer::by(clock, SOURCE_L0TP, Ns(10_000), false);
+        assert!(answer.push(&decision(0, 0, true, Tsc(0))));
+        assert_eq!(answer.flush(None, &mut cache), [marked], "{step}");
+        let counts = answer.counts();
+        let seen = (counts.late.get(), counts.unmarked.get());
+        assert_eq!(seen, (late, unmarked), "{step}");
+    }
 }
 
 #[test]
@@ -290,8 +382,8 @@ proptest! {
         prop_assert_eq!(received.len(), decisions.len());
         for (primitive, (timestamp, rings, accepted, _)) in received.iter().zip(&decisions) {
             prop_assert_eq!(primitive.timestamp, *timestamp as u32);
-            let expected = (*accepted, timestamp.is_multiple_of(2), *rings as u8);
-            prop_assert_eq!(primitive_id::decode(primitive.id), Some(expected));
+            let expected = identifier(*timestamp, *rings, *accepted);
+            prop_assert_eq!(PrimitiveId::from_bits(primitive.id), Some(expected));
         }
         let counts = rig.answer.counts();
         prop_assert_eq!(counts.sent.get(), decisions.len() as u64);

@@ -125,7 +125,7 @@ fn from_registry(env: &mut StageEnv) -> Box<dyn Chain> {
             { name = "decompress" },
             { name = "build", deadline_us = 100, max_open = 64 },
             { name = "rings" },
-            { name = "decide", min_rings = 1, radius_mm = [80, 150] },
+            { name = "decide", rule = [{ name = "small", radius_mm = [80, 150] }] },
         ]"#;
     let mut config: toml::Table = toml.parse().unwrap();
     let tables: Vec<toml::Table> = config.remove("stage").unwrap().try_into().unwrap();
@@ -142,17 +142,15 @@ fn compiled(env: &mut StageEnv) -> Box<dyn Chain> {
         max_open: 64,
         ..BuildOptions::default()
     };
-    let decide = DecideOptions {
-        radius_mm: [80.0, 150.0],
-        ..DecideOptions::default()
-    };
+    let mut decide = DecideOptions::default();
+    decide.rules[0].radius_mm = [80.0, 150.0];
     let stats = env.stats.clone();
     Box::new(Compiled(
         Decompress::new(&DecompressOptions::default(), env)
             .unwrap()
             .then(Build::new(&build, env).unwrap())
             .then(FindRings::new(FinderConfig::default(), &stats).unwrap())
-            .then(Decide::new(decide, &stats).unwrap()),
+            .then(Decide::new(&decide, env).unwrap()),
     ))
 }
 
@@ -224,7 +222,7 @@ fn without_faults_every_event_is_complete_and_every_ring_is_found() {
         let r = 110.0 + (head.timestamp % 70) as f32;
         let ring = &decision.rings()[0];
         assert!((ring.r - r).abs() < 10.0, "{ring:?} at {r}");
-        assert_eq!(decision.accepted(), ring.r <= 150.0);
+        assert_eq!(decision.verdict().accepted(), ring.r <= 150.0);
     }
     let events = &outcome.env.stats.events;
     assert_eq!(events.accepted.get() + events.rejected.get(), 500);
@@ -311,7 +309,7 @@ fn time_alone_releases_what_is_held() {
         .unwrap()
         .then(Build::new(&BuildOptions::default(), &mut env).unwrap())
         .then(FindRings::new(FinderConfig::default(), &stats).unwrap())
-        .then(Decide::new(DecideOptions::default(), &stats).unwrap());
+        .then(Decide::new(&DecideOptions::default(), &mut env).unwrap());
     let mut cache = pool(16, 2048).cache(8).unwrap();
     let (mut batch, mut out) = (Batch::default(), Vec::<Decision>::new());
     batch

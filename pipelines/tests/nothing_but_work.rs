@@ -107,8 +107,10 @@ impl Sink<Decision> for Outlet {
     fn push(&mut self, decision: Decision) {
         let record = L0Record::of(&decision).to_event(self.decisions);
         self.untapped += u64::from(self.tap.push(&record).is_err());
-        self.answer
-            .push(&decision, Some(&mut self.tx), &mut self.cache);
+        if !self.answer.push(&decision) {
+            self.answer.flush(Some(&mut self.tx), &mut self.cache);
+            assert!(self.answer.push(&decision));
+        }
         self.decisions += 1;
         self.events.free(decision.into());
     }
@@ -171,7 +173,7 @@ fn run(registry: &StageRegistry, extra: &str) -> Noise {
             {{ name = "decompress" }},
             {{ name = "build", deadline_us = 100, horizon_us = 10000, max_open = 64 }},
             {{ name = "rings" }},
-            {{ name = "decide", min_rings = 1 }},
+            {{ name = "decide", downscale = 3, rule = [{{ name = "any", min_rings = 1, prescale = 2 }}] }},
             {extra}
         ]"#
     );

@@ -34,6 +34,9 @@ const CHAIN: &str = r#"
 
     [[stage]]
     name = "decide"
+
+    [[stage.rule]]
+    name = "ring"
     radius_mm = [80, 200]
 "#;
 
@@ -61,8 +64,9 @@ fn a_typo_in_an_option_is_named_beside_those_that_there_are() {
     );
     assert_eq!(
         refusal(&CHAIN.replace("radius_mm", "radius")),
-        "stage `decide`: unknown field `radius`, expected one of `min_rings`, `max_rings`, \
-         `min_hits`, `radius_mm`"
+        "stage `decide`: unknown field `radius`, expected one of `name`, `min_rings`, \
+         `max_rings`, `radius_mm`, `max_chi2_mm2`, `disk`, `min_hits`, `max_hits`, `prescale` \
+         in `rule`"
     );
     assert_eq!(
         refusal(&CHAIN.replace("boards", "board")),
@@ -108,7 +112,7 @@ fn a_value_of_the_wrong_type_or_out_of_range_is_named() {
         (
             "[80, 200]",
             "[200, 80]",
-            "stage `decide`: radius_mm = [200, 80]: smallest first, both in mm",
+            "stage `decide`: rule `ring`: radius_mm = [200, 80]: smallest first, both in mm",
         ),
     ] {
         assert_eq!(refusal(&CHAIN.replace(from, to)), message);

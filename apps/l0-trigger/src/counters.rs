@@ -1,11 +1,12 @@
 //! All that is counted in a run, readable at any time: for the report at its end, and for whoever
 //! watches it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use pollux_pipelines::l0::L0Stats;
-use pollux_pipelines::stages::AnswerCounts;
+use pollux_pipelines::stages::{AnswerCounts, RuleBook};
 use pollux_pmd::LatencyView;
 use pollux_pmd::stream::StreamView;
 use pollux_program::metrics::{Books, Page, Source};
@@ -14,6 +15,7 @@ use pollux_program::metrics::{Books, Page, Source};
 pub struct Counters {
     pub books: Books,
     pub stats: Arc<L0Stats>,
+    pub rules: RuleBook,
     pub streams: StreamView,
     pub answers: Arc<AnswerCounts>,
     /// The time that each stage spent on each batch, and `total`: from the arrival of an event's
@@ -69,6 +71,23 @@ impl Source for Counters {
         page.counter("l0_rings", "Rings found", [([], events.rings.get())])?;
         page.counter("l0_hits", "Hits in built events", [([], events.hits.get())])?;
 
+        // Over all sets of the run: a rule is known by its name.
+        let sets = self.rules.sets();
+        let mut accepts = BTreeMap::<&str, u64>::new();
+        for rule in sets.iter().flat_map(|set| &set.rules) {
+            *accepts.entry(&rule.name).or_default() += rule.accepted.get();
+        }
+        let accepts = accepts
+            .iter()
+            .map(|(&name, &n)| ([("rule", name.into())], n));
+        page.counter("l0_rule_accepts", "Events that each rule accepted", accepts)?;
+        let monitored = sets.iter().map(|set| set.monitored.get()).sum();
+        let help = "Rejected events that are kept for monitoring";
+        page.counter("l0_monitored", help, [([], monitored)])?;
+        let help = "Rules that took the place of others";
+        let swaps = sets.len().saturating_sub(1) as u64;
+        page.counter("l0_rule_swaps", help, [([], swaps)])?;
+
         let answers = &self.answers;
         let decisions = [
             ("sent", &answers.sent),
@@ -87,6 +106,12 @@ impl Source for Counters {
             "l0_late_decisions",
             "Decisions that departed after their budget",
             late,
+        )?;
+        let unmarked = [([], answers.unmarked.get())];
+        page.counter(
+            "l0_unmarked_decisions",
+            "Late decisions that were sent without a mark that they are",
+            unmarked,
         )?;
         let missed = [([], answers.missed.get())];
         page.counter(

@@ -34,7 +34,7 @@ impl Sampler {
     /// event itself has its own way to go.
     #[inline]
     pub fn offer(&mut self, event: &Decision, now: Tsc, events: &mut PoolCache) {
-        let due = &mut self.due[usize::from(event.accepted())];
+        let due = &mut self.due[usize::from(event.verdict().accepted())];
         if now < *due {
             return;
         }
@@ -71,7 +71,7 @@ impl Sample {
         let event = Decision::try_from(mbuf).ok()?;
         Some(Self {
             head: event.head(),
-            accepted: event.accepted(),
+            accepted: event.verdict().accepted(),
             rings: event.rings().to_vec(),
             hits: event.hits().to_vec(),
         })
@@ -170,7 +170,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use pollux_mempool::{Mempool, PoolConfig};
-    use pollux_pipelines::l0::{Event, event_pool};
+    use pollux_pipelines::l0::{Event, Verdict, event_pool};
     use pollux_pmd::TscClock;
 
     const CACHE: usize = 8;
@@ -195,7 +195,10 @@ mod tests {
             r: 100.0 + timestamp as f32,
             ..Ring::default()
         };
-        event.reconstructed(&[ring]).decided(accepted)
+        event.reconstructed(&[ring]).decided(Verdict {
+            rules: accepted.into(),
+            ..Verdict::default()
+        })
     }
 
     fn stamps(gallery: &Gallery, after: u64) -> Vec<u64> {

@@ -6,7 +6,7 @@ use pollux_mempool::PoolCache;
 use pollux_pipelines::Sink;
 use pollux_pipelines::l0::{Decision, L0Record};
 use pollux_pipelines::stages::Answer;
-use pollux_pmd::event::EventProducer;
+use pollux_pmd::event::{EventProducer, EventRecord};
 use pollux_pmd::lcore::{JitterMeter, StopFlag};
 use pollux_pmd::{Count, TxQueue};
 
@@ -34,6 +34,8 @@ pub struct Outlet {
     pub taps: Vec<Tap>,
     /// Takes events for the page.
     pub sampler: Option<Sampler>,
+    /// The records of the decisions that wait for their packet, which says whether they are late.
+    pub records: Vec<EventRecord>,
     /// The input is a recording, which can wait: no record is lost to a slow consumer.
     pub patient: bool,
     pub stop: StopFlag,
@@ -45,11 +47,15 @@ pub struct Outlet {
 impl Sink<Decision> for Outlet {
     #[inline]
     fn push(&mut self, decision: Decision) {
-        if !self.taps.is_empty() {
-            self.record(&decision);
+        if !self.answer.push(&decision) {
+            self.flush();
+            // An empty packet has room.
+            let _ = self.answer.push(&decision);
         }
-        let tx = queue(&mut self.sides, self.answer_by);
-        self.answer.push(&decision, tx, &mut self.cache);
+        if !self.taps.is_empty() {
+            let record = L0Record::of(&decision).to_event(self.decisions as u32);
+            self.records.push(record);
+        }
         self.decisions += 1;
         // Between two events, so that a gap is never the sum of many events' work.
         let now = self.jitter.tick();
@@ -64,23 +70,24 @@ impl Sink<Decision> for Outlet {
 }
 
 impl Outlet {
-    fn record(&mut self, decision: &Decision) {
-        let record = L0Record::of(decision).to_event(self.decisions as u32);
-        for tap in &mut self.taps {
-            while self.patient && !tap.producer.has_room() && !self.stop.is_set() {
-                std::thread::yield_now();
-            }
-            if tap.producer.push(&record).is_err() {
-                tap.lost.add(1);
-            }
-        }
-    }
-
-    /// Sends what has been decided.
+    /// Sends what has been decided, and records it.
     #[inline]
     pub fn flush(&mut self) {
         let tx = queue(&mut self.sides, self.answer_by);
-        self.answer.flush(tx, &mut self.cache);
+        let marks = self.answer.flush(tx, &mut self.cache);
+        for (mut record, &late) in self.records.drain(..).zip(marks) {
+            if late {
+                L0Record::mark_late(&mut record);
+            }
+            for tap in &mut self.taps {
+                while self.patient && !tap.producer.has_room() && !self.stop.is_set() {
+                    std::thread::yield_now();
+                }
+                if tap.producer.push(&record).is_err() {
+                    tap.lost.add(1);
+                }
+            }
+        }
     }
 }
 

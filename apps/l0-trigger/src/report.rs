@@ -40,6 +40,8 @@ pub struct Counted {
     pub missing: u64,
     pub streams: Vec<StreamReport>,
     pub events: EventsReport,
+    /// One for each set of rules of the run, in order.
+    pub rules: Vec<RuleSetReport>,
     pub answers: AnswersReport,
     /// `total` is from the arrival of an event's first frame to its decision's departure; a
     /// stage's is the time that it spent on one batch.
@@ -99,6 +101,28 @@ pub struct EventsReport {
     pub resyncs: u64,
 }
 
+/// What a set of rules did.
+#[derive(Debug, Serialize)]
+pub struct RuleSetReport {
+    pub set: u16,
+    /// Events that it decided.
+    pub events: u64,
+    pub accepted: u64,
+    /// Rejected ones that are kept for monitoring.
+    pub monitored: u64,
+    pub rules: Vec<RuleReport>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct RuleReport {
+    pub name: String,
+    pub prescale: u32,
+    /// Events that it holds for.
+    pub held: u64,
+    /// Those that it accepted.
+    pub accepted: u64,
+}
+
 #[derive(Debug, Default, Serialize)]
 pub struct AnswersReport {
     pub sent: u64,
@@ -153,6 +177,8 @@ pub struct DeadlineReport {
     pub missed: u64,
     /// Decisions that departed after their budget.
     pub late_decisions: u64,
+    /// Those of them that do not say so.
+    pub unmarked: u64,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -244,6 +270,19 @@ impl Report {
             "decisions  {} accepted, {} rejected; {} sent in {} packets",
             e.accepted, e.rejected, a.sent, a.packets
         )?;
+        for set in &self.counted.rules {
+            let RuleSetReport {
+                events, monitored, ..
+            } = set;
+            write!(out, "rules      set {}: {events} events", set.set)?;
+            for rule in &set.rules {
+                write!(out, ", {} {} of {}", rule.name, rule.accepted, rule.held)?;
+            }
+            if *monitored > 0 {
+                write!(out, "; {monitored} rejected ones kept")?;
+            }
+            writeln!(out)?;
+        }
         let fates = [
             (a.untold, "not to be sent"),
             (a.no_room, "lost for want of room to send"),
@@ -287,6 +326,9 @@ impl Report {
             self.counted.events.built,
             self.counted.jitter_ns.over_half_budget
         )?;
+        if d.unmarked > 0 {
+            writeln!(out, "           {} of them do not say so", d.unmarked)?;
+        }
         let l = &self.counted.ledger;
         write!(
             out,

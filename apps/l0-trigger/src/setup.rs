@@ -10,7 +10,8 @@ use pollux_emulator::rings::RingCheck;
 use pollux_emulator::run::EmulatorLoop;
 use pollux_emulator::truth::Truth;
 use pollux_mempool::Mempool;
-use pollux_pipelines::stages::Answer;
+use pollux_pipelines::formats::mtp::MAX_PRIMITIVES;
+use pollux_pipelines::stages::{Answer, RuleBook, RuleExchange};
 use pollux_pipelines::{EVENT_CACHE, StageEnv};
 use pollux_pmd::event::{EventConsumer, EventQueue, RegionOptions};
 use pollux_pmd::lcore::idle::Idle;
@@ -58,6 +59,8 @@ pub struct Setup {
     pub counters: Arc<Counters>,
     /// Of the page, if there is one.
     pub collector: Option<Collector>,
+    /// For other rules while the run goes on.
+    pub rules: Option<RuleExchange>,
 }
 
 /// A started port before its queues are given out.
@@ -103,6 +106,7 @@ impl Setup {
             mut ledger,
             stats,
             events,
+            rules,
             ..
         } = env;
         let events = events.context("[[stage]]: none of them builds events")?;
@@ -133,14 +137,20 @@ impl Setup {
         let display = cli.http.map(|_| display::display(&clock)).transpose()?;
         let (sampler, collector) = display.unzip();
         let (source_id, budget) = (plan.config.trigger.source_id, plan.config.budget());
+        let answer = Answer::by(clock.clone(), source_id, budget, receiver.peer.is_some());
         let outlet = Outlet {
-            answer: Answer::by(clock.clone(), source_id, budget, receiver.peer.is_some()),
+            answer: if recorded {
+                answer.without_marks()
+            } else {
+                answer
+            },
             sides,
             answer_by: 0,
             cache: pool.cache(CACHE)?,
             events: events.cache(EVENT_CACHE)?,
             taps,
             sampler,
+            records: Vec::with_capacity(MAX_PRIMITIVES),
             patient: recorded,
             stop: halt.clone(),
             jitter: JitterMeter::new(clock.clone()),
@@ -154,6 +164,9 @@ impl Setup {
                 ports: views,
             },
             stats,
+            rules: rules
+                .as_ref()
+                .map_or_else(RuleBook::default, RuleExchange::book),
             streams,
             answers: outlet.answer.counts(),
             latency: latency.collect(),
@@ -182,6 +195,7 @@ impl Setup {
             check,
             counters,
             collector,
+            rules,
         })
     }
 }

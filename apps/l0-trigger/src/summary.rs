@@ -1,16 +1,18 @@
 //! From what the loops left to the report.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use pollux_emulator::rings::RingCheck;
+use pollux_pipelines::stages::RuleSetCounts;
 use pollux_program::ports::{PortView, Traffic};
 
 use crate::config::TriggerConfig;
 use crate::counters::Counters;
 use crate::plan::Plan;
 use crate::report::{
-    AnswersReport, Counted, DeadlineReport, EventsReport, JitterReport, PortReport, Report, SCHEMA,
-    StreamReport,
+    AnswersReport, Counted, DeadlineReport, EventsReport, JitterReport, PortReport, Report,
+    RuleReport, RuleSetReport, SCHEMA, StreamReport,
 };
 use crate::run::{self, Ended};
 
@@ -27,6 +29,22 @@ fn port(view: &PortView) -> PortReport {
         rx_packets,
         rx_bytes,
         tx_packets,
+    }
+}
+
+fn rule_set(set: &Arc<RuleSetCounts>) -> RuleSetReport {
+    let rules = set.rules.iter().map(|rule| RuleReport {
+        name: rule.name.clone(),
+        prescale: rule.prescale,
+        held: rule.held.get(),
+        accepted: rule.accepted.get(),
+    });
+    RuleSetReport {
+        set: set.number,
+        events: set.events.get(),
+        accepted: set.accepted.get(),
+        monitored: set.monitored.get(),
+        rules: rules.collect(),
     }
 }
 
@@ -82,6 +100,7 @@ pub fn counted(config: &TriggerConfig, counters: &Counters) -> Counted {
             no_buffer: events.no_buffer.get(),
             resyncs: events.resyncs.get(),
         },
+        rules: counters.rules.sets().iter().map(rule_set).collect(),
         answers: AnswersReport {
             sent: answers.sent.get(),
             untold: answers.untold.get(),
@@ -94,6 +113,7 @@ pub fn counted(config: &TriggerConfig, counters: &Counters) -> Counted {
             budget_ns,
             missed: answers.missed.get(),
             late_decisions: answers.late.get(),
+            unmarked: answers.unmarked.get(),
         },
         jitter_ns: JitterReport::new(gaps, budget_ns),
     }

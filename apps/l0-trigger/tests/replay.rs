@@ -199,7 +199,7 @@ fn the_event_file_is_as_documented() {
         let word = |at: usize| u32::from(half(at)) | u32::from(half(at + 2)) << 16;
         let (index, length) = (word(8), word(12));
         let event = EventRecord {
-            wire: WireTime(word(0).into()),
+            wire: WireTime(u64::from(word(0)) | u64::from(word(4)) << 32),
             index,
             length,
             payload: bytes[16..56].try_into().unwrap(),
@@ -221,7 +221,8 @@ fn the_event_file_is_as_documented() {
         assert_eq!(half(0), record.hits);
         assert_eq!(bytes[2], record.ring_count);
         assert_eq!(bytes[3], u8::from(record.accepted) | 1 << 1);
-        assert_eq!(word(4), 0);
+        // Of the first set of rules, the one that there is.
+        assert_eq!(word(4), u32::from(record.accepted));
         assert_eq!(bytes[8..16], record.timestamp.to_le_bytes());
         assert_eq!(bytes[60..64], [0b1111, 0, 0x80, 0]);
         for (bytes, ring) in bytes[16..56].chunks(5).zip(record.rings()) {

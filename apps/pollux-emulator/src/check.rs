@@ -2,7 +2,7 @@
 
 use pollux_pipelines::formats::FormatError;
 use pollux_pipelines::formats::mtp::{MtpPacket, Primitive};
-use pollux_pipelines::l0::primitive_id;
+use pollux_pipelines::l0::PrimitiveId;
 use serde::Serialize;
 
 use crate::truth::Timeline;
@@ -29,6 +29,8 @@ pub struct DecisionCounts {
     pub accepted_with_ring: u64,
     /// Decided events for which the trigger had the data of every board.
     pub complete: u64,
+    /// Decisions that say of themselves that they come after their budget.
+    pub late: u64,
     /// Decisions about events that had been decided.
     pub repeated: u64,
     /// Decisions about times at which nothing was sent, or with an identifier that is none.
@@ -102,11 +104,11 @@ impl DecisionCheck {
     }
 
     fn decision(&mut self, primitive: Primitive) {
-        let meaning = primitive_id::decode(primitive.id);
+        let meaning = PrimitiveId::from_bits(primitive.id);
         let event = self
             .event_number(primitive.timestamp)
             .filter(|&n| n < self.next);
-        let (Some((accepted, complete, _)), Some(n)) = (meaning, event) else {
+        let (Some(meaning), Some(n)) = (meaning, event) else {
             self.counts.unknown += 1;
             return;
         };
@@ -120,11 +122,12 @@ impl DecisionCheck {
             return;
         }
         *flags |= DECIDED;
-        let with_ring = accepted && *flags & RING != 0;
+        let with_ring = meaning.accepted && *flags & RING != 0;
         self.counts.decided += 1;
-        self.counts.accepted += u64::from(accepted);
+        self.counts.accepted += u64::from(meaning.accepted);
         self.counts.accepted_with_ring += u64::from(with_ring);
-        self.counts.complete += u64::from(complete);
+        self.counts.complete += u64::from(meaning.complete);
+        self.counts.late += u64::from(meaning.late);
     }
 
     /// A packet has the low 32 bits of the time; of the times that these may mean, it is the
@@ -192,7 +195,8 @@ mod tests {
     }
 
     const ACCEPT: u16 = 0xE001;
-    const REJECT: u16 = 0xA000;
+    /// It also says that it is late.
+    const REJECT: u16 = 0xB000;
 
     #[test]
     fn each_event_is_decided_once() {
@@ -223,6 +227,7 @@ mod tests {
                 accepted: 2,
                 accepted_with_ring: 1,
                 complete: 3,
+                late: 1,
                 repeated: 2,
                 unknown: 4,
                 forgotten: 0,

@@ -100,10 +100,11 @@ impl fmt::Display for Run {
             let c = &decisions.counts;
             writeln!(
                 f,
-                "decisions {} of {} events decided, {} accepted, {} missing, {} repeated, {} unknown",
+                "decisions {} of {} events decided, {} accepted, {} late, {} missing, {} repeated, {} unknown",
                 c.decided,
                 e.events_sent,
                 c.accepted,
+                c.late,
                 c.missing,
                 c.repeated,
                 c.unknown + c.forgotten

@@ -11,7 +11,7 @@ use pollux_emulator::truth::Truth;
 use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache, PoolConfig};
 use pollux_pipelines::formats::hits::{HitsFrame, MAX_HITS};
 use pollux_pipelines::formats::mtp::{MAX_PACKET, MtpWriter, Primitive, SOURCE_RICH};
-use pollux_pipelines::l0::primitive_id;
+use pollux_pipelines::l0::PrimitiveId;
 use pollux_pipelines::rich::Hit;
 use pollux_pmd::lcore::{self, StopFlag};
 use pollux_pmd::net::{
@@ -175,10 +175,15 @@ impl Trigger {
                 .iter()
                 .filter(|ring| TrueRing::is_findable(ring))
                 .count();
-            let id = primitive_id::encode(rings > 0, true, rings);
+            let id = PrimitiveId {
+                accepted: rings > 0,
+                complete: true,
+                rings: rings as u8,
+                ..PrimitiveId::default()
+            };
             writer
                 .push(Primitive {
-                    id,
+                    id: id.to_bits(),
                     timestamp: timestamp as u32,
                     fine: 0,
                 })

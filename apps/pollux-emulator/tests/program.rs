@@ -14,7 +14,7 @@ use pollux_emulator::truth::Truth;
 use pollux_mempool::{Burst, Mempool, PoolConfig};
 use pollux_pipelines::formats::hits::{HitsFrame, MAX_HITS};
 use pollux_pipelines::formats::mtp::{MAX_PACKET, MtpWriter, Primitive, SOURCE_RICH};
-use pollux_pipelines::l0::primitive_id;
+use pollux_pipelines::l0::PrimitiveId;
 use pollux_pipelines::rich::Hit;
 use pollux_pmd::net::{ParseOptions, Parsed, Reject, parse};
 use pollux_pmd::{PortConfig, Registry, StartedPort};
@@ -376,10 +376,15 @@ fn decisions_come_back_through_sockets() {
                 let mut events = frame.events();
                 let mut writer = MtpWriter::new([0; MAX_PACKET], SOURCE_RICH, 0).unwrap();
                 while let Some((timestamp, _)) = events.next_into(&mut hits) {
-                    let id = primitive_id::encode(true, true, 1);
+                    let id = PrimitiveId {
+                        accepted: true,
+                        complete: true,
+                        rings: 1,
+                        ..PrimitiveId::default()
+                    };
                     writer
                         .push(Primitive {
-                            id,
+                            id: id.to_bits(),
                             timestamp: timestamp as u32,
                             fine: 0,
                         })

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pollux_pipelines::l0::{L0_EVENT, L0Record, primitive_id};
+use pollux_pipelines::l0::{L0_EVENT, L0Record, PrimitiveId};
 use pollux_pipelines::rich::find::MAX_RINGS;
 use pollux_pmd::event::{ClopEvent, EventKind, EventRecord};
 
@@ -32,11 +32,7 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(L0Record::from_event(&event.to_event(7)), Some(event));
 
     let id = u16::from_le_bytes([*a, *b]);
-    if let Some((accepted, complete, rings)) = primitive_id::decode(id) {
-        let again = primitive_id::encode(accepted, complete, rings.into());
-        assert_eq!(
-            primitive_id::decode(again),
-            Some((accepted, complete, rings))
-        );
+    if let Some(read) = PrimitiveId::from_bits(id) {
+        assert_eq!(read.to_bits(), id);
     }
 });

@@ -262,6 +262,19 @@ impl<B: AsMut<[u8]>> MtpWriter<B> {
         self.len += 4;
     }
 
+    /// Sets further bits in the identifiers: `bits(n)` in that of primitive `n`, from 0. What could
+    /// be sent still can be.
+    pub fn set_bits(&mut self, mut bits: impl FnMut(usize) -> u16) {
+        let (words, _) = self.buf.as_mut()[HEADER_LEN..self.len].as_chunks_mut::<4>();
+        let primitives = words
+            .iter_mut()
+            .filter(|word| !is_timestamp(u32::from_le_bytes(**word)));
+        for (n, word) in primitives.enumerate() {
+            let more = u32::from(bits(n)) << 16;
+            *word = (u32::from_le_bytes(*word) | more).to_le_bytes();
+        }
+    }
+
     /// Primitives written so far.
     #[must_use]
     pub fn count(&self) -> u8 {
@@ -373,6 +386,30 @@ mod tests {
             })
             .unwrap();
         assert_eq!(writer.count(), 1);
+    }
+
+    #[test]
+    fn bits_are_set_in_identifiers_alone() {
+        // The high parts change, so timestamp words stand between the primitives.
+        let primitives: Vec<_> = (0..9)
+            .map(|n| Primitive {
+                id: 0x8000,
+                timestamp: (n / 2) << 8 | 0xff,
+                fine: 0xff,
+            })
+            .collect();
+        let mut writer = MtpWriter::new([0u8; 256], 1, 1).unwrap();
+        for &primitive in &primitives {
+            writer.push(primitive).unwrap();
+        }
+        writer.set_bits(|n| if n % 3 == 0 { 0x0180 } else { 0 });
+        let (bytes, len) = writer.finish();
+        let packet = MtpPacket::parse(&bytes[..len]).unwrap();
+        for (n, (read, written)) in packet.primitives().zip(primitives).enumerate() {
+            let id = if n % 3 == 0 { 0x8180 } else { 0x8000 };
+            assert_eq!(read, Primitive { id, ..written });
+        }
+        assert_eq!(packet.count(), 9);
     }
 
     #[test]

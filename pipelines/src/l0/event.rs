@@ -15,6 +15,7 @@ use pollux_mempool::time::Tsc;
 use pollux_mempool::{Mbuf, Mempool, PoolCache, PoolConfig, PoolError};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use super::Verdict;
 use crate::rich::Hit;
 use crate::rich::find::{MAX_RINGS, Ring};
 
@@ -51,12 +52,14 @@ struct Head {
     timestamp: u64,
     arrival: u64,
     sources: u16,
+    rule_set: u16,
     complete: u8,
-    accepted: u8,
+    rules: u8,
+    monitored: u8,
     /// How far the event has come.
     step: u8,
     ring_count: u8,
-    reserved: [u8; 10],
+    reserved: [u8; 7],
 }
 
 const FRONT: usize = size_of::<Front>();
@@ -137,8 +140,13 @@ impl<'a> EventView<'a> {
     /// The trigger's word; no before it has been said.
     #[must_use]
     #[inline]
-    pub fn accepted(self) -> bool {
-        self.front.head.accepted != 0
+    pub fn verdict(self) -> Verdict {
+        let head = &self.front.head;
+        Verdict {
+            rules: head.rules,
+            rule_set: head.rule_set,
+            monitored: head.monitored != 0,
+        }
     }
 }
 
@@ -266,9 +274,11 @@ impl Reconstructed {
     /// The event with the trigger's word.
     #[must_use]
     #[inline]
-    pub fn decided(mut self, accepted: bool) -> Decision {
+    pub fn decided(mut self, verdict: Verdict) -> Decision {
         if let Some(front) = self.0.front_mut() {
-            front.head.accepted = u8::from(accepted);
+            front.head.rules = verdict.rules;
+            front.head.rule_set = verdict.rule_set;
+            front.head.monitored = u8::from(verdict.monitored);
             front.head.step = DECIDED;
         }
         Decision(self)
@@ -292,8 +302,8 @@ impl Decision {
     /// The trigger's word.
     #[must_use]
     #[inline]
-    pub fn accepted(&self) -> bool {
-        self.view().accepted()
+    pub fn verdict(&self) -> Verdict {
+        self.view().verdict()
     }
 }
 
@@ -344,7 +354,7 @@ impl fmt::Debug for EventView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Event")
             .field("head", &self.head())
-            .field("accepted", &self.accepted())
+            .field("verdict", &self.verdict())
             .field("rings", &self.rings())
             .field("hits", &self.hits())
             .finish()
@@ -398,9 +408,14 @@ mod tests {
                 })
                 .collect();
             let event = event.reconstructed(&rings);
-            assert!(event.rings() == rings && !event.view().accepted());
-            let decision = event.decided(n > 0);
-            assert!(decision.accepted() == (n > 0) && decision.head() == HEAD);
+            assert!(event.rings() == rings && event.view().verdict() == Verdict::default());
+            let verdict = Verdict {
+                rules: n as u8,
+                rule_set: 0x1234,
+                monitored: n == 0,
+            };
+            let decision = event.decided(verdict);
+            assert_eq!((decision.verdict(), decision.head()), (verdict, HEAD));
 
             let decision = Decision::try_from(Mbuf::from(decision)).unwrap();
             let frozen = Mbuf::from(decision).freeze();
@@ -445,7 +460,7 @@ mod tests {
         let built = Event::new(&mut cache).unwrap();
         let built = Decision::try_from(Mbuf::from(built)).unwrap_err();
         let event = Event::try_from(built).unwrap();
-        let decided = event.reconstructed(&[]).decided(true);
+        let decided = event.reconstructed(&[]).decided(Verdict::default());
         assert!(Event::try_from(Mbuf::from(decided)).is_err());
         let empty = cache.alloc().unwrap();
         let empty = Event::try_from(empty).unwrap_err();

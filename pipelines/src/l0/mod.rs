@@ -27,7 +27,7 @@ mod stats;
 
 pub use event::{Decision, Event, EventHead, EventView, MAX_EVENT_HITS, Reconstructed, event_pool};
 pub use list::List;
-pub use record::{L0_EVENT, L0Record, primitive_id};
+pub use record::{L0_EVENT, L0Record, PrimitiveId};
 pub use stats::{EventCounts, L0Stats, SourceCounts};
 
 use pollux_mempool::Mbuf;
@@ -86,4 +86,24 @@ pub struct Fragment {
     pub arrival: Tsc,
     /// Its hits, sorted by photomultiplier.
     pub hits: List<Hit, { hits::MAX_HITS }>,
+}
+
+/// What the rules say about an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Bit r: rule r of the set accepted it.
+    pub rules: u8,
+    /// Which set of rules decided: the first of a run is 0.
+    pub rule_set: u16,
+    /// It was rejected, and is kept for monitoring.
+    pub monitored: bool,
+}
+
+impl Verdict {
+    /// Whether the event is accepted: by any rule.
+    #[must_use]
+    #[inline]
+    pub fn accepted(self) -> bool {
+        self.rules != 0
+    }
 }

@@ -18,15 +18,19 @@ const RING: usize = 5;
 
 const ACCEPTED: u8 = 1;
 const COMPLETE: u8 = 1 << 1;
+const LATE: u8 = 1 << 2;
+const MONITORED: u8 = 1 << 3;
 
 /// An L0 event as it is recorded. Holds nothing that differs between two runs over one recording.
 ///
 /// In the fields of the event record: the time stamp in index (low) and length (high), the sources
 /// in stream, and where other kinds have their wire time: u16 hits, u8 rings, u8 flags (bit 0
-/// accepted, 1 complete), u32 zero. The payload is eight rings of five bytes: a 40-bit number of x
-/// (11 bits, signed), y (11 bits, signed), radius (10 bits), disk (1 bit) and hits (7 bits, 127 for
-/// more), lowest bits first, lengths in units of 0.25 mm.
+/// accepted, 1 complete, 2 late, 3 kept for monitoring), u8 rules, u8 zero, u16 rule set. The payload
+/// is eight rings of five bytes: a 40-bit number of x (11 bits, signed), y (11 bits, signed), radius
+/// (10 bits), disk (1 bit) and hits (7 bits, 127 for more), lowest bits first, lengths in units of
+/// 0.25 mm.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "the flags of the record")]
 pub struct L0Record {
     /// Time of the event, in slots of 25 ns.
     pub timestamp: u64,
@@ -40,6 +44,14 @@ pub struct L0Record {
     pub accepted: bool,
     /// All sources contributed.
     pub complete: bool,
+    /// The budget had passed when the decision was sent. Never set on a recording.
+    pub late: bool,
+    /// It was rejected, and is kept for monitoring.
+    pub monitored: bool,
+    /// Bit r: rule r of the set accepted it.
+    pub rules: u8,
+    /// Which set of rules decided.
+    pub rule_set: u16,
     /// The rings, rounded to 0.25 mm; chi2 and time are not recorded.
     pub rings: [Ring; MAX_RINGS],
 }
@@ -81,6 +93,7 @@ impl L0Record {
     #[must_use]
     pub fn of(decision: &Decision) -> Self {
         let (head, found) = (decision.head(), decision.rings());
+        let verdict = decision.verdict();
         let mut rings = [Ring::default(); MAX_RINGS];
         for (slot, ring) in rings.iter_mut().zip(found) {
             *slot = unpack(pack(ring));
@@ -90,10 +103,19 @@ impl L0Record {
             hits: head.hits,
             sources: head.sources,
             ring_count: found.len() as u8,
-            accepted: decision.accepted(),
+            accepted: verdict.accepted(),
             complete: head.complete,
+            late: false,
+            monitored: verdict.monitored,
+            rules: verdict.rules,
+            rule_set: verdict.rule_set,
             rings,
         }
+    }
+
+    /// Marks a record of an L0 event as late.
+    pub fn mark_late(event: &mut EventRecord) {
+        event.wire.0 |= u64::from(LATE) << 24;
     }
 
     /// The rings that there are.
@@ -110,20 +132,26 @@ impl L0Record {
             bytes.copy_from_slice(&pack(ring).to_le_bytes()[..RING]);
         }
         let mut flags = 0;
-        for (bit, holds) in [(ACCEPTED, self.accepted), (COMPLETE, self.complete)] {
+        for (bit, holds) in [
+            (ACCEPTED, self.accepted),
+            (COMPLETE, self.complete),
+            (LATE, self.late),
+            (MONITORED, self.monitored),
+        ] {
             flags |= if holds { bit } else { 0 };
         }
         let [hits, more_hits] = self.hits.to_le_bytes();
+        let [set, more_set] = self.rule_set.to_le_bytes();
         EventRecord {
             wire: WireTime(u64::from_le_bytes([
                 hits,
                 more_hits,
                 self.ring_count,
                 flags,
+                self.rules,
                 0,
-                0,
-                0,
-                0,
+                set,
+                more_set,
             ])),
             index: self.timestamp as u32,
             length: (self.timestamp >> 32) as u32,
@@ -141,7 +169,8 @@ impl L0Record {
         if event.kind != L0_EVENT {
             return None;
         }
-        let [hits, more_hits, ring_count, flags, ..] = event.wire.0.to_le_bytes();
+        let [hits, more_hits, ring_count, flags, rules, _, set, more_set] =
+            event.wire.0.to_le_bytes();
         let mut rings = [Ring::default(); MAX_RINGS];
         let stored = event
             .payload
@@ -159,28 +188,72 @@ impl L0Record {
             ring_count,
             accepted: flags & ACCEPTED != 0,
             complete: flags & COMPLETE != 0,
+            late: flags & LATE != 0,
+            monitored: flags & MONITORED != 0,
+            rules,
+            rule_set: u16::from_le_bytes([set, more_set]),
             rings,
         })
     }
 }
 
-/// Identifiers of L0 primitives: bit 15 set (an identifier whose high byte is zero cannot be
-/// sent), bit 14 accepted, bit 13 complete, bits 3 to 0 the number of rings.
-pub mod primitive_id {
-    /// The identifier of a decision.
+/// Identifier of an L0 primitive, 16 bits: bit 15 is set (an identifier whose high byte is zero
+/// cannot be sent), bit 14 accepted, bit 13 complete, bit 12 late, bits 11 to 4 the rules that
+/// accepted, bits 3 to 0 the number of rings (docs/formats/mtp.md).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PrimitiveId {
+    /// The trigger's word.
+    pub accepted: bool,
+    /// All sources contributed.
+    pub complete: bool,
+    /// The budget had passed when it was sent.
+    pub late: bool,
+    /// Bit r: rule r of the set accepted it.
+    pub rules: u8,
+    /// Rings that were found; 15 for more.
+    pub rings: u8,
+}
+
+impl PrimitiveId {
+    /// The bit of an identifier that marks it as late.
+    pub const LATE: u16 = 1 << 12;
+
+    /// That of a decision, in time.
     #[must_use]
-    pub fn encode(accepted: bool, complete: bool, rings: usize) -> u16 {
-        1 << 15 | u16::from(accepted) << 14 | u16::from(complete) << 13 | rings.min(15) as u16
+    #[inline]
+    pub fn of(decision: &Decision) -> Self {
+        let verdict = decision.verdict();
+        Self {
+            accepted: verdict.accepted(),
+            complete: decision.head().complete,
+            late: false,
+            rules: verdict.rules,
+            rings: decision.rings().len().min(15) as u8,
+        }
     }
 
-    /// Accepted, complete, and the number of rings; `None` if this is no identifier of ours.
+    /// Its bits.
     #[must_use]
-    pub fn decode(id: u16) -> Option<(bool, bool, u8)> {
-        (id >> 15 == 1 && id & 0x1ff0 == 0).then_some((
-            id >> 14 & 1 == 1,
-            id >> 13 & 1 == 1,
-            (id & 15) as u8,
-        ))
+    #[inline]
+    pub fn to_bits(self) -> u16 {
+        1 << 15
+            | u16::from(self.accepted) << 14
+            | u16::from(self.complete) << 13
+            | u16::from(self.late) << 12
+            | u16::from(self.rules) << 4
+            | u16::from(self.rings.min(15))
+    }
+
+    /// What the bits say; `None` if this is no identifier of ours.
+    #[must_use]
+    pub fn from_bits(id: u16) -> Option<Self> {
+        (id >> 15 == 1).then_some(Self {
+            accepted: id >> 14 & 1 == 1,
+            complete: id >> 13 & 1 == 1,
+            late: id & Self::LATE != 0,
+            rules: (id >> 4) as u8,
+            rings: (id & 15) as u8,
+        })
     }
 }
 
@@ -188,7 +261,7 @@ pub mod primitive_id {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::l0::{Event, EventHead, event_pool};
+    use crate::l0::{Event, EventHead, Verdict, event_pool};
     use crate::rich::Hit;
     use pollux_mempool::PoolConfig;
     use pollux_mempool::time::Tsc;
@@ -218,10 +291,20 @@ mod tests {
                 arrival: Tsc(5),
             });
             assert!(event.insert(0, &[Hit::default(); 77]));
-            let record = L0Record::of(&event.reconstructed(&rings).decided(n > 2));
+            let event = event.reconstructed(&rings).decided(Verdict {
+                rules: if n > 2 { 0x91 } else { 0 },
+                rule_set: 0x1234,
+                monitored: n == 1,
+            });
+            let mut record = L0Record::of(&event);
             assert_eq!((record.hits, record.accepted), (77, n > 2));
-            let event = record.to_event(9);
+            assert!(!record.late);
+            let mut event = record.to_event(9);
             assert_eq!(event.kind.0, 0x80);
+            if n == 3 {
+                L0Record::mark_late(&mut event);
+                record.late = true;
+            }
             let back = L0Record::from_event(&event).unwrap();
             assert_eq!(back, record);
             assert_eq!(back.rings().len(), usize::from(n));
@@ -251,13 +334,22 @@ mod tests {
 
     #[test]
     fn identifiers_can_be_sent_and_read() {
-        for (accepted, complete, rings) in [(true, false, 0), (false, true, 3), (true, true, 99)] {
-            let id = primitive_id::encode(accepted, complete, rings);
-            assert!(id >> 8 != 0);
-            let expected = (accepted, complete, rings.min(15) as u8);
-            assert_eq!(primitive_id::decode(id), Some(expected));
+        for rings in [0, 3, 99] {
+            for bits in 0..8 {
+                let id = PrimitiveId {
+                    accepted: bits & 1 != 0,
+                    complete: bits & 2 != 0,
+                    late: bits & 4 != 0,
+                    rules: 0x41 << (bits & 1),
+                    rings,
+                };
+                assert!(id.to_bits() >> 8 != 0);
+                assert_eq!(id.to_bits() & PrimitiveId::LATE != 0, id.late);
+                let rings = rings.min(15);
+                let back = PrimitiveId::from_bits(id.to_bits());
+                assert_eq!(back, Some(PrimitiveId { rings, ..id }));
+            }
         }
-        assert_eq!(primitive_id::decode(0x0003), None);
-        assert_eq!(primitive_id::decode(0x8010), None);
+        assert_eq!(PrimitiveId::from_bits(0x7fff), None);
     }
 }

@@ -9,9 +9,8 @@ use pollux_pmd::net::{UDP_HEADERS, UdpTemplate};
 use pollux_pmd::{Clock, Count, LatencyHistogram, LatencyView, TscClock, TxQueue};
 use std::sync::Arc;
 
-use crate::formats::WriteError;
 use crate::formats::mtp::{MAX_PACKET, MAX_PRIMITIVES, MtpWriter, Primitive};
-use crate::l0::{Decision, List, primitive_id};
+use crate::l0::{Decision, List, PrimitiveId};
 
 /// What became of the decisions.
 #[derive(Debug, Default)]
@@ -29,6 +28,9 @@ pub struct AnswerCounts {
     pub unresolved: Count,
     /// Decisions that departed (or were made, if nobody is to be told) after their budget.
     pub late: Count,
+    /// Those of them that bear no mark: the core stood still between the last look at the clock and
+    /// the departure.
+    pub unmarked: Count,
     /// Times that the budget was missed: late decisions within one budget of each other are one
     /// miss, as a core that is held up once makes many of them.
     pub missed: Count,
@@ -37,6 +39,10 @@ pub struct AnswerCounts {
 /// How long decisions wait for others to share their packet. A few events' work: a packet of one
 /// decision would cost as much again as the decision.
 const PATIENCE: Ns = Ns(20_000);
+
+/// A packet still has to be written and sent when its decisions are marked, so a decision is late
+/// when so small a part of its budget is left: 10 us of a millisecond.
+const LAST_PART: u64 = 100;
 
 /// Where answers go.
 enum Peer {
@@ -56,6 +62,9 @@ pub struct Answer<C = TscClock> {
     arrivals: List<Tsc, MAX_PRIMITIVES>,
     /// When the packet was begun.
     begun: Tsc,
+    /// For each decision of the last packet, whether it was late.
+    marks: List<bool, MAX_PRIMITIVES>,
+    marks_late: bool,
     clock: C,
     budget_cycles: u64,
     patience_cycles: u64,
@@ -89,6 +98,8 @@ impl<C: Clock> Answer<C> {
             writer: None,
             arrivals: List::default(),
             begun: Tsc::default(),
+            marks: List::default(),
+            marks_late: true,
             budget_cycles: clock.to_cycles(budget),
             patience_cycles: clock.to_cycles(PATIENCE),
             clock,
@@ -96,6 +107,16 @@ impl<C: Clock> Answer<C> {
             last_late: None,
             counts: Arc::default(),
             outbox: Burst::new(),
+        }
+    }
+
+    /// The same for a recording: no decision is marked as late, as that would tell how fast the
+    /// recording is read, and two runs over it are to say the same.
+    #[must_use]
+    pub fn without_marks(self) -> Self {
+        Self {
+            marks_late: false,
+            ..self
         }
     }
 
@@ -122,35 +143,25 @@ impl<C: Clock> Answer<C> {
         self.total.view()
     }
 
-    /// Adds a decision to the packet; sends the packet first if it is full.
+    /// Adds a decision to the packet; whether there was room for it. If not, the packet has to be
+    /// [flushed](Self::flush) first.
+    #[must_use = "a decision that found no room is lost"]
     #[inline]
-    pub fn push(
-        &mut self,
-        decision: &Decision,
-        mut tx: Option<&mut TxQueue>,
-        cache: &mut PoolCache,
-    ) {
-        let (head, rings) = (decision.head(), decision.rings().len());
+    pub fn push(&mut self, decision: &Decision) -> bool {
+        let head = decision.head();
         let primitive = Primitive {
-            id: primitive_id::encode(decision.accepted(), head.complete, rings),
+            id: PrimitiveId::of(decision).to_bits(),
             // The format has 32 bits of the time: 107 s.
             timestamp: head.timestamp as u32,
             fine: 0,
         };
-        for _ in 0..2 {
-            let written = match &mut self.writer {
-                Some(writer) => writer.push(primitive),
-                None => Err(WriteError::Full),
-            };
-            if written.is_ok() {
-                // It fits: a packet has no more primitives than this list.
-                let _ = self.arrivals.extend(&[head.arrival]);
-                return;
-            }
-            self.flush(tx.as_deref_mut(), cache);
+        if self.writer.is_none() {
             self.begun = self.clock.now();
             self.writer = MtpWriter::new([0; MAX_PACKET], self.source_id, 0).ok();
         }
+        let written = self.writer.as_mut().map(|writer| writer.push(primitive));
+        // A packet has no more primitives than this list.
+        matches!(written, Some(Ok(()))) && self.arrivals.extend(&[head.arrival])
     }
 
     /// Whether the packet has waited long enough for more decisions.
@@ -160,16 +171,45 @@ impl<C: Clock> Answer<C> {
         !self.arrivals.is_empty() && now.since(self.begun) > self.patience_cycles
     }
 
-    /// Sends the packet as it is.
+    /// Marks what is late, and sends the packet; for each decision in it, whether it was marked.
     #[inline]
-    pub fn flush(&mut self, tx: Option<&mut TxQueue>, cache: &mut PoolCache) {
-        let decisions = self.arrivals.len() as u64;
-        let Some(writer) = self.writer.take() else {
-            return;
-        };
-        if decisions == 0 {
-            return;
+    pub fn flush(&mut self, tx: Option<&mut TxQueue>, cache: &mut PoolCache) -> &[bool] {
+        self.marks.clear();
+        if let Some(mut writer) = self.writer.take() {
+            self.mark(&mut writer);
+            let departed = self.send(writer, tx, cache);
+            if departed {
+                self.depart();
+            }
+            self.arrivals.clear();
         }
+        &self.marks
+    }
+
+    fn mark(&mut self, writer: &mut MtpWriter<[u8; MAX_PACKET]>) {
+        let now = self.clock.now();
+        let limit = self.budget_cycles - self.budget_cycles / LAST_PART;
+        let mut any = false;
+        for &arrival in self.arrivals.iter() {
+            let late = self.marks_late && now.since(arrival) > limit;
+            any |= late;
+            // It fits: both lists have the same capacity.
+            let _ = self.marks.extend(&[late]);
+        }
+        if any {
+            let marks = &self.marks;
+            let late = |n: usize| marks.get(n).is_some_and(|&late| late);
+            writer.set_bits(|n| if late(n) { PrimitiveId::LATE } else { 0 });
+        }
+    }
+
+    /// Sends the packet; whether its decisions departed, which they have if nobody is to be told.
+    fn send(
+        &mut self,
+        writer: MtpWriter<[u8; MAX_PACKET]>,
+        tx: Option<&mut TxQueue>,
+        cache: &mut PoolCache,
+    ) -> bool {
         let (fate, departed) = match &self.peer {
             Peer::None => (&self.counts.untold, true),
             Peer::Unresolved => (&self.counts.unresolved, false),
@@ -196,22 +236,27 @@ impl<C: Clock> Answer<C> {
                 )
             }
         };
-        fate.add(decisions);
-        if departed {
-            let now = self.clock.now();
-            for &arrival in self.arrivals.iter() {
-                let cycles = now.since(arrival);
-                self.total.record(self.clock.to_ns(cycles).0);
-                if cycles > self.budget_cycles {
-                    self.counts.late.add(1);
-                    let apart = |last| now.since(last) > self.budget_cycles;
-                    self.counts
-                        .missed
-                        .add(u64::from(self.last_late.is_none_or(apart)));
-                    self.last_late = Some(now);
-                }
+        fate.add(self.arrivals.len() as u64);
+        departed
+    }
+
+    /// Counts the latencies of the decisions that departed now.
+    fn depart(&mut self) {
+        let now = self.clock.now();
+        for (&arrival, &marked) in self.arrivals.iter().zip(self.marks.iter()) {
+            let cycles = now.since(arrival);
+            self.total.record(self.clock.to_ns(cycles).0);
+            if cycles > self.budget_cycles {
+                self.counts.late.add(1);
+                self.counts
+                    .unmarked
+                    .add(u64::from(self.marks_late && !marked));
+                let apart = |last| now.since(last) > self.budget_cycles;
+                self.counts
+                    .missed
+                    .add(u64::from(self.last_late.is_none_or(apart)));
+                self.last_late = Some(now);
             }
         }
-        self.arrivals.clear();
     }
 }

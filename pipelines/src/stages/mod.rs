@@ -8,7 +8,10 @@ pub mod rings;
 
 pub use answer::{Answer, AnswerCounts};
 pub use build::{Build, BuildOptions};
-pub use decide::{Decide, DecideOptions};
+pub use decide::{
+    Decide, DecideOptions, MAX_RULES, RuleBook, RuleCounts, RuleError, RuleExchange, RuleOptions,
+    RuleSetCounts,
+};
 pub use decompress::{Decompress, DecompressOptions};
 pub use rings::FindRings;
 
@@ -26,9 +29,10 @@ pub(crate) fn register(registry: &mut StageRegistry) {
     });
     registry.register("rings", |options: FinderConfig, env| {
         let stage = FindRings::new(options, &env.stats).map_err(|error| error.to_string())?;
+        env.finder = Some(options);
         Ok(DynStage::new("rings", stage))
     });
     registry.register("decide", |options: DecideOptions, env| {
-        Ok(DynStage::new("decide", Decide::new(options, &env.stats)?))
+        Ok(DynStage::new("decide", Decide::new(&options, env)?))
     });
 }

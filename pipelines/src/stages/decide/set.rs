@@ -1,0 +1,245 @@
+//! A set of rules at work, and how another takes its place while events go through.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pollux_mempool::{BoxConsumer, BoxProducer, box_ring};
+use pollux_pmd::Count;
+
+use super::rules::{DecideOptions, RuleError, RuleOptions};
+use crate::l0::{Reconstructed, Verdict};
+
+/// Sets that may wait to be taken over: more than one only if somebody is very quick.
+const WAITING: usize = 4;
+
+/// What one rule did.
+#[derive(Debug)]
+pub struct RuleCounts {
+    /// The rule's name.
+    pub name: String,
+    /// Of so many events that it holds for it accepts one.
+    pub prescale: u32,
+    /// Events that it holds for.
+    pub held: Count,
+    /// Those that it accepted.
+    pub accepted: Count,
+}
+
+/// What one set of rules did.
+#[derive(Debug)]
+pub struct RuleSetCounts {
+    /// Its number in the run, from 0.
+    pub number: u16,
+    /// Events that it decided.
+    pub events: Count,
+    /// Those that it accepted.
+    pub accepted: Count,
+    /// Rejected ones that are kept for monitoring.
+    pub monitored: Count,
+    /// Its rules, in order: the first has bit 0 of a decision.
+    pub rules: Vec<RuleCounts>,
+}
+
+/// Lets one in so many pass, the first first: by the order of what comes, so that the same input
+/// gives the same output.
+#[derive(Debug)]
+struct OneIn {
+    n: u32,
+    /// How many are held back before the next passes.
+    left: u32,
+}
+
+impl OneIn {
+    fn new(n: u32) -> Self {
+        Self { n, left: 0 }
+    }
+
+    #[inline]
+    fn passes(&mut self) -> bool {
+        let passes = self.left == 0;
+        self.left = if passes { self.n } else { self.left } - 1;
+        passes
+    }
+}
+
+/// Rules at work.
+pub(super) struct RuleSet {
+    rules: Vec<(RuleOptions, OneIn)>,
+    monitor: Option<OneIn>,
+    counts: Arc<RuleSetCounts>,
+}
+
+impl RuleSet {
+    /// Makes a set of options that were checked.
+    fn new(options: &DecideOptions, number: u16) -> Self {
+        let counts = options.rules.iter().map(|rule| RuleCounts {
+            name: rule.name.clone(),
+            prescale: rule.prescale,
+            held: Count::default(),
+            accepted: Count::default(),
+        });
+        let rules = options.rules.iter();
+        Self {
+            rules: rules
+                .map(|rule| (rule.clone(), OneIn::new(rule.prescale)))
+                .collect(),
+            monitor: (options.downscale > 0).then(|| OneIn::new(options.downscale)),
+            counts: Arc::new(RuleSetCounts {
+                number,
+                events: Count::default(),
+                accepted: Count::default(),
+                monitored: Count::default(),
+                rules: counts.collect(),
+            }),
+        }
+    }
+
+    /// The set's word about an event.
+    #[inline]
+    pub(super) fn judge(&mut self, event: &Reconstructed) -> Verdict {
+        let counts = &*self.counts;
+        let mut verdict = Verdict {
+            rule_set: counts.number,
+            ..Verdict::default()
+        };
+        let rules = self.rules.iter_mut().zip(&counts.rules);
+        for (bit, ((rule, prescale), counts)) in rules.enumerate() {
+            if !rule.holds(event) {
+                continue;
+            }
+            counts.held.add(1);
+            if prescale.passes() {
+                counts.accepted.add(1);
+                verdict.rules |= 1 << bit;
+            }
+        }
+        counts.events.add(1);
+        if verdict.accepted() {
+            counts.accepted.add(1);
+        } else if self.monitor.as_mut().is_some_and(OneIn::passes) {
+            counts.monitored.add(1);
+            verdict.monitored = true;
+        }
+        verdict
+    }
+}
+
+/// The stage's end of an exchange.
+pub(super) struct Inbox {
+    next: BoxConsumer<RuleSet>,
+    replaced: BoxProducer<RuleSet>,
+}
+
+impl Inbox {
+    /// Takes over the set that has waited longest, if there is one.
+    #[inline]
+    pub(super) fn take_over(&mut self, rules: &mut Box<RuleSet>) {
+        if let Some(next) = self.next.pop() {
+            self.replace(rules, next);
+        }
+    }
+
+    #[cold]
+    fn replace(&mut self, rules: &mut Box<RuleSet>, next: Box<RuleSet>) {
+        let old = std::mem::replace(rules, next);
+        // It fits: no more sets are under way than this ring holds.
+        drop(self.replaced.push(old));
+    }
+}
+
+/// What all sets of a run did, the first first. Clones share it.
+#[derive(Clone, Default)]
+pub struct RuleBook(Arc<Mutex<Vec<Arc<RuleSetCounts>>>>);
+
+impl RuleBook {
+    /// The counts of all sets so far.
+    #[must_use]
+    pub fn sets(&self) -> Vec<Arc<RuleSetCounts>> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn add(&self, set: &RuleSet) {
+        let mut sets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sets.push(Arc::clone(&set.counts));
+    }
+}
+
+/// Gives a running [`Decide`](super::Decide) other rules.
+///
+/// The sets go to the stage and back by two rings: the poll loop takes a new one over between two
+/// batches, without a lock, and the one that it replaces is freed here. Every event is decided by
+/// one set, and a [`Verdict`] says by which.
+pub struct RuleExchange {
+    /// The rules that were offered last.
+    options: DecideOptions,
+    next: BoxProducer<RuleSet>,
+    replaced: BoxConsumer<RuleSet>,
+    /// Sets that are with the stage or in the rings, beside the one at work.
+    under_way: usize,
+    book: RuleBook,
+}
+
+impl RuleExchange {
+    /// The first set, and both ends.
+    pub(super) fn new(options: &DecideOptions) -> Result<(Box<RuleSet>, Inbox, Self), String> {
+        options.check().map_err(|error| error.to_string())?;
+        let ring = || box_ring(WAITING).map_err(|error| error.to_string());
+        let ((next, inbox), (outbox, replaced)) = (ring()?, ring()?);
+        let (first, book) = (Box::new(RuleSet::new(options, 0)), RuleBook::default());
+        book.add(&first);
+        let inbox = Inbox {
+            next: inbox,
+            replaced: outbox,
+        };
+        let exchange = Self {
+            options: options.clone(),
+            next,
+            replaced,
+            under_way: 0,
+            book,
+        };
+        Ok((first, inbox, exchange))
+    }
+
+    /// The rules that were offered last.
+    #[must_use]
+    pub fn options(&self) -> &DecideOptions {
+        &self.options
+    }
+
+    /// What the sets did.
+    #[must_use]
+    pub fn book(&self) -> RuleBook {
+        self.book.clone()
+    }
+
+    /// Has the stage take over other rules before its next batch; the number of the set.
+    ///
+    /// # Errors
+    /// Rules that are wrong; [`RuleError::Busy`] if the stage has not looked for a while.
+    pub fn offer(&mut self, options: &DecideOptions) -> Result<u16, RuleError> {
+        options.check()?;
+        self.reclaim();
+        if self.under_way == WAITING {
+            return Err(RuleError::Busy);
+        }
+        let number = self.book.sets().len() as u16;
+        let set = Box::new(RuleSet::new(options, number));
+        self.book.add(&set);
+        // It fits: no more are under way than the ring holds.
+        drop(self.next.push(set));
+        self.under_way += 1;
+        self.options = options.clone();
+        Ok(number)
+    }
+
+    /// Frees the sets that were replaced: to be called now and then, outside of the poll loop.
+    pub fn reclaim(&mut self) {
+        while let Some(old) = self.replaced.pop() {
+            drop(old);
+            self.under_way -= 1;
+        }
+    }
+}
