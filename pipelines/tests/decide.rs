@@ -3,18 +3,31 @@
 
 mod common;
 
-use common::{env, hit, reconstructed};
-use pollux_pipelines::l0::{Decision, EventHead, Reconstructed, Verdict};
+use std::cell::RefCell;
+
+use common::{env, hit};
+use pollux_mempool::{PoolCache, PoolConfig};
+use pollux_pipelines::l0::{Decision, Event, EventHead, Reconstructed, Verdict, event_pool};
 use pollux_pipelines::rich::find::{FinderConfig, Ring};
 use pollux_pipelines::stages::{Decide, DecideOptions, MAX_RULES, RuleError, RuleOptions};
 use pollux_pipelines::{Batch, Stage, StageEnv};
 
+thread_local! {
+    /// One pool for all events of a test.
+    static EVENTS: RefCell<PoolCache> = {
+        let pool = event_pool(128, PoolConfig::default()).unwrap();
+        RefCell::new(pool.cache(2).unwrap())
+    };
+}
+
 fn event(timestamp: u64, hits: u16, rings: &[Ring]) -> Reconstructed {
-    let head = EventHead {
+    let mut event = EVENTS.with_borrow_mut(Event::new).unwrap();
+    event.set_head(&EventHead {
         timestamp,
         ..EventHead::default()
-    };
-    reconstructed(&head, &(0..hits).map(hit).collect::<Vec<_>>(), rings)
+    });
+    assert!(event.insert(0, &(0..hits).map(hit).collect::<Vec<_>>()));
+    event.reconstructed(rings)
 }
 
 fn radii(radii: &[f32]) -> Vec<Ring> {

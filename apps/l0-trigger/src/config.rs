@@ -1,6 +1,7 @@
 //! What the trigger is configured with.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use pollux_emulator::config::EmulatorConfig;
@@ -9,6 +10,7 @@ use pollux_mempool::time::Ns;
 use pollux_mempool::{MemoryRegion, PoolConfig};
 use pollux_pipelines::formats::mtp::SOURCE_RICH;
 use pollux_pipelines::l0::{Decision, Frame, MAX_SOURCES};
+use pollux_pipelines::stages::DecideOptions;
 use pollux_pipelines::{Pipeline, StageEnv, StageRegistry};
 use pollux_pmd::net::MacAddr;
 use pollux_pmd::stream::{Demux, DemuxBuilder, StreamId};
@@ -33,7 +35,7 @@ pub struct TriggerConfig {
 }
 
 /// The trigger as a host, and its budget.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Trigger {
     /// Its address: ARP and ping for it are answered on ports that have a MAC address.
@@ -47,7 +49,7 @@ pub struct Trigger {
 }
 
 /// Where decisions are sent.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerTo {
     /// Address and UDP port.
@@ -64,7 +66,7 @@ const fn default_answer_port() -> u16 {
 }
 
 /// Packet memory.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Memory {
     /// Packet buffers.
@@ -106,7 +108,7 @@ enum Locking {
 }
 
 /// One source.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stream {
     /// UDP destination port of its frames.
@@ -162,6 +164,12 @@ impl Default for TriggerConfig {
 }
 
 impl TriggerConfig {
+    /// Reads the configuration that `--config` names.
+    pub fn read(path: &Path) -> Result<Self> {
+        let read = || Self::from_toml(&std::fs::read_to_string(path)?);
+        read().with_context(|| format!("--config {}", path.display()))
+    }
+
     /// Reads a configuration; tables that it does not have are as built in.
     pub fn from_toml(text: &str) -> Result<Self> {
         let config: Self = toml::from_str(text)?;
@@ -196,7 +204,10 @@ impl TriggerConfig {
             pages: PageSize::Kib4,
             ..PoolConfig::default()
         };
-        self.pipeline_in(memory, 0)?;
+        let (_, env) = self.pipeline_in(memory, 0)?;
+        for warning in env.warnings {
+            tracing::warn!("{warning}");
+        }
         Ok(())
     }
 
@@ -217,6 +228,40 @@ impl TriggerConfig {
         builder.build().context("[[stream]]")
     }
 
+    /// The tables in which this differs from `other`, but for the rules, which can change while a run
+    /// goes on.
+    pub fn differences(&self, other: &Self) -> Vec<&'static str> {
+        let stages = |config: &Self| {
+            let mut stages = config.stages.clone();
+            if let Some(decide) = stages.iter_mut().find(|stage| decides(stage)) {
+                decide.retain(|key, _| key == "name");
+            }
+            stages
+        };
+        let tables = [
+            ("[trigger]", self.trigger != other.trigger),
+            ("[answer]", self.answer != other.answer),
+            ("[memory]", self.memory != other.memory),
+            ("[[stream]]", self.streams != other.streams),
+            (
+                "[[stage]] other than the rules",
+                stages(self) != stages(other),
+            ),
+        ];
+        let differ = tables.iter().filter(|(_, differs)| *differs);
+        differ.map(|&(table, _)| table).collect()
+    }
+
+    /// The rules by which events are accepted, if there is a stage that decides.
+    pub fn rules(&self) -> Result<Option<DecideOptions>> {
+        let Some(decide) = self.stages.iter().find(|stage| decides(stage)) else {
+            return Ok(None);
+        };
+        let mut options = decide.clone();
+        options.remove("name");
+        Ok(Some(DecideOptions::deserialize(options)?))
+    }
+
     /// Makes the pipeline, with its counters; `kept` events at most are on their way to those who
     /// look at them or record them.
     pub fn pipeline(&self, kept: usize) -> Result<(Pipeline<Frame, Decision>, StageEnv)> {
@@ -234,6 +279,10 @@ impl TriggerConfig {
         let pipeline = StageRegistry::builtin().pipeline(&self.stages, &mut env);
         Ok((pipeline.context("[[stage]]")?, env))
     }
+}
+
+fn decides(stage: &toml::Table) -> bool {
+    stage.get("name") == Some(&"decide".into())
 }
 
 impl Memory {

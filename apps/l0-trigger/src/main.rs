@@ -13,6 +13,7 @@ mod page;
 mod plan;
 mod receiver;
 mod recorder;
+mod reload;
 mod replay;
 mod report;
 mod run;
@@ -63,11 +64,12 @@ fn job(cli: &Cli) -> Result<(), Failure> {
 
 fn execute(cli: &Cli, plan: &Plan, registry: &Registry, clock: RunClock) -> Result<()> {
     let stop = pollux_program::stop_on_signals().context("cannot handle signals")?;
+    let reload = pollux_program::reload_on_hangup().context("cannot handle signals")?;
     let setup = Setup::new(cli, plan, registry, clock, &stop)?;
     let eyes = Eyes::open(cli, plan, &setup)?;
     // Only now: a run that never was leaves no report.
     let file = cli.report.as_deref().map(ReportFile::create).transpose()?;
-    let (report, end) = run::run(cli, plan, setup, eyes, &stop)?;
+    let (report, end) = run::run(cli, plan, setup, eyes, &stop, reload)?;
     print!("{}", report.to_text());
     file.map_or(Ok(()), |file| file.write(&report))?;
     end?;

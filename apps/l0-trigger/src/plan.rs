@@ -39,12 +39,7 @@ impl Plan {
     pub fn new(cli: &Cli, registry: &Registry) -> Result<Self> {
         let config = match &cli.config {
             None => TriggerConfig::default(),
-            Some(path) => {
-                let shown = path.display();
-                let text =
-                    std::fs::read_to_string(path).with_context(|| format!("--config {shown}"))?;
-                TriggerConfig::from_toml(&text).with_context(|| format!("--config {shown}"))?
-            }
+            Some(path) => TriggerConfig::read(path)?,
         };
         let given = match &cli.truth {
             None => None,

@@ -10,7 +10,7 @@ use pollux_emulator::run::EmulatorReport;
 use pollux_pipelines::l0::L0Stats;
 use pollux_pmd::lcore::{self, Lcore, StopFlag};
 use pollux_pmd::{Port, PortError, Started};
-use pollux_program::ports;
+use pollux_program::{Reload, ports};
 
 use crate::cli::Cli;
 use crate::counters::Counters;
@@ -18,6 +18,7 @@ use crate::display::Collector;
 use crate::eyes::Eyes;
 use crate::plan::Plan;
 use crate::recorder::Recorder;
+use crate::reload::Rules;
 use crate::report::{CoreReport, RecordingReport, Report};
 use crate::setup::{Queues, Setup, TAP_RECORDS};
 use crate::summary;
@@ -50,6 +51,7 @@ pub fn run(
     setup: Setup,
     eyes: Eyes,
     stop: &StopFlag,
+    asked: Reload,
 ) -> Result<(Report, Result<()>)> {
     let cores = cores(plan);
     let Setup {
@@ -60,6 +62,7 @@ pub fn run(
         check,
         counters,
         collector,
+        rules,
     } = setup;
     let halt = trigger.stop.clone();
 
@@ -81,6 +84,12 @@ pub fn run(
         stats: Arc::clone(&counters.stats),
         quiet: cli.quiet,
         eyes,
+        rules: Rules {
+            asked,
+            file: cli.config.clone(),
+            started: plan.config.clone(),
+            exchange: rules,
+        },
     };
     house.keep(&ports, &trigger, boards.as_ref(), stop, &halt, cli.duration);
     let finished = trigger.join();
@@ -143,6 +152,7 @@ struct House {
     stats: Arc<L0Stats>,
     quiet: bool,
     eyes: Eyes,
+    rules: Rules,
 }
 
 impl House {
@@ -169,6 +179,7 @@ impl House {
         let mut shown = (start, 0);
         while !trigger.is_finished() {
             let busy = self.drain();
+            self.rules.keep();
             if !self.eyes.watch.keep(ports) || limit.is_some_and(|limit| start.elapsed() >= limit) {
                 stop.stop();
             }

@@ -96,11 +96,7 @@ impl Setup {
             .map(|o| PortView::of(&o.port, &o.queues.rx, &o.queues.tx));
         let views = views.collect();
 
-        let kept = if cli.http.is_some() {
-            display::QUEUE
-        } else {
-            0
-        };
+        let kept = cli.http.map_or(0, |_| display::QUEUE);
         let (pipeline, env) = plan.config.pipeline(kept)?;
         let StageEnv {
             mut ledger,
@@ -110,17 +106,7 @@ impl Setup {
             ..
         } = env;
         let events = events.context("[[stage]]: none of them builds events")?;
-        let recorder = match &cli.events_out {
-            Some(path) => {
-                let (records, missed) = tap(&mut taps)?;
-                Some(Recorder::create(path, records, missed)?)
-            }
-            None => None,
-        };
-        let check = match &plan.truth {
-            Some(truth) => Some(RingCheck::new(tap(&mut taps)?.0, Truth::of(truth)?)),
-            None => None,
-        };
+        let (recorder, check) = consumers(cli, plan, &mut taps)?;
         let recorded = opened.iter().all(|port| port.offered.recorded);
         let (ports, inputs, sides) = hand_out(opened, plan.config.trigger.ip, &mut ledger);
         let receiver = receiver(plan, &sides)?;
@@ -136,14 +122,9 @@ impl Setup {
         };
         let display = cli.http.map(|_| display::display(&clock)).transpose()?;
         let (sampler, collector) = display.unzip();
-        let (source_id, budget) = (plan.config.trigger.source_id, plan.config.budget());
-        let answer = Answer::by(clock.clone(), source_id, budget, receiver.peer.is_some());
+        let peer = receiver.peer.is_some();
         let outlet = Outlet {
-            answer: if recorded {
-                answer.without_marks()
-            } else {
-                answer
-            },
+            answer: answer(plan, clock.clone(), peer, recorded),
             sides,
             answer_by: 0,
             cache: pool.cache(CACHE)?,
@@ -310,6 +291,37 @@ fn receiver(plan: &Plan, sides: &[PortSide]) -> Result<Receiver> {
         tally: Tally::new(),
         peer,
     })
+}
+
+/// Where decisions are sent from.
+fn answer(plan: &Plan, clock: RunClock, wants_peer: bool, recorded: bool) -> Answer<RunClock> {
+    let config = &plan.config;
+    let answer = Answer::by(clock, config.trigger.source_id, config.budget(), wants_peer);
+    if recorded {
+        answer.without_marks()
+    } else {
+        answer
+    }
+}
+
+/// Those who take the records of events: into a file, and to compare them with the truth.
+fn consumers(
+    cli: &Cli,
+    plan: &Plan,
+    taps: &mut Vec<Tap>,
+) -> Result<(Option<Recorder>, Option<RingCheck>)> {
+    let recorder = match &cli.events_out {
+        Some(path) => {
+            let (records, missed) = tap(taps)?;
+            Some(Recorder::create(path, records, missed)?)
+        }
+        None => None,
+    };
+    let check = match &plan.truth {
+        Some(truth) => Some(RingCheck::new(tap(taps)?.0, Truth::of(truth)?)),
+        None => None,
+    };
+    Ok((recorder, check))
 }
 
 /// Taps off the event records: their queue, and how many it had no room for.

@@ -6,6 +6,7 @@
 //! | [`Failure`], [`exit`] | the exit status: 0, 1 for what failed, 2 for what cannot be asked |
 //! | [`log_to_stderr`] | tracing |
 //! | [`stop_on_signals`] | SIGINT and SIGTERM ask the loops to stop |
+//! | [`reload_on_hangup`] | SIGHUP asks for the configuration to be read again |
 //! | [`seconds`] | a duration on a command line |
 //! | [`ports`] | ports as a command line names them |
 //! | [`metrics`] | Prometheus `/metrics` |
@@ -25,4 +26,4 @@ pub use args::seconds;
 pub use exit::{Failure, exit};
 pub use log::log_to_stderr;
 pub use report::{LedgerReport, ReportFile};
-pub use signals::stop_on_signals;
+pub use signals::{Reload, reload_on_hangup, stop_on_signals};
