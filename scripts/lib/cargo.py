@@ -26,3 +26,14 @@ def debug(*arguments):
     subprocess.run(["cargo", "build", "--locked", "--workspace", *arguments, "--test", "controls"],
                    cwd=ROOT, check=True)
     return target_directory() / "debug"
+
+
+def unit_tests(library):
+    """Builds the tests of a library as `cargo test --workspace` does; their program."""
+    said = subprocess.run(["cargo", "test", "--locked", "--workspace", "--lib", "--no-run",
+                           "--message-format", "json"], cwd=ROOT, check=True, stdout=subprocess.PIPE,
+                          text=True).stdout
+    for message in map(json.loads, said.splitlines()):
+        if message.get("executable") and message["target"]["name"] == library:
+            return Path(message["executable"])
+    raise KeyError(f"no tests of a library {library}")

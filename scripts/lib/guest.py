@@ -1,5 +1,6 @@
 """Virtual machines: Debian's kernel, what files they have, and QEMU around them."""
 
+import hashlib
 import json
 import re
 import select
@@ -8,13 +9,14 @@ import socket
 import subprocess
 import tempfile
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 from lib.cargo import ROOT
 from lib.needs import Skip, need
 
-PROGRAMS = ["pollux", "pollux-guest", "pollux-interop", "l0-trigger", "pollux-emulator"]
-# Of Debian's kernel, beside what is built in; with what they depend on.
+# Of the kernel, beside what is built in; with what they depend on.
 MODULES = ["vfio-pci", "e1000e", "igb", "igbvf", "virtio_net", "virtio_pci", "af_packet"]
 
 
@@ -37,31 +39,53 @@ def need_programs():
 
 
 class Kernel:
-    """Debian's kernel, unpacked: nothing is installed."""
+    """A kernel, unpacked: nothing is installed."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, version):
+        self.folder, self.version = folder, version
+        self.image = folder / "boot" / f"vmlinuz-{version}"
+
+    @classmethod
+    def debian(cls, parent):
+        """Debian's own."""
         depends = must(["apt-cache", "depends", "linux-image-amd64"])
         found = re.search(r"Depends: (linux-image-([\w.-]+))", depends)
         if not found:
             raise Skip("no package linux-image-amd64: apt-get update, on Debian")
-        package, self.version = found.groups()
-        self.folder = folder / package
-        if not self.folder.exists():
-            self.unpack(package)
-        self.image = self.folder / "boot" / f"vmlinuz-{self.version}"
+        package, version = found.groups()
 
-    def unpack(self, package):
-        with tempfile.TemporaryDirectory(dir=self.folder.parent) as temp:
+        def fetch(place):
             # The list of packages may be older than the archive.
             try:
-                must(["apt-get", "download", package], cwd=temp)
+                must(["apt-get", "download", package], cwd=place)
             except Skip:
                 must(["apt-get", "update"])
-                must(["apt-get", "download", package], cwd=temp)
-            unpacked = Path(temp) / "unpacked"
-            must(["dpkg", "-x", next(Path(temp).glob("*.deb")), unpacked])
-            must(["depmod", "-b", unpacked, self.version])
-            unpacked.rename(self.folder)
+                must(["apt-get", "download", package], cwd=place)
+        return cls(parent / package, version).unpacked(fetch)
+
+    @classmethod
+    def ubuntu(cls, parent):
+        """Ubuntu's of 24.04. It has what Debian's kernels are built without, later ones too: devices
+        with files of their own behind /dev/iommu, and VFIO without an IOMMU."""
+        need("zstd")
+        version = "6.8.0-31-generic"
+
+        def fetch(place):
+            for file, digest in UBUNTU.items():
+                download(f"{UBUNTU_POOL}/{file}", place / Path(file).name, digest)
+        return cls(parent / f"ubuntu-{version}", version).unpacked(fetch)
+
+    def unpacked(self, fetch):
+        """Itself, unpacked from the packages that `fetch` gets, if it has not been."""
+        if not self.folder.exists():
+            with tempfile.TemporaryDirectory(dir=self.folder.parent) as temp:
+                fetch(Path(temp))
+                root = Path(temp) / "unpacked"
+                for package in Path(temp).glob("*.deb"):
+                    must(["dpkg", "-x", package, root])
+                must(["depmod", "-b", root, self.version])
+                root.rename(self.folder)
+        return self
 
     def modules(self):
         """Files of the modules, each behind those that it needs."""
@@ -70,7 +94,29 @@ class Kernel:
             said = must(["modprobe", "-d", self.folder, "-S", self.version, "--show-depends",
                          "--ignore-install", module])
             files += re.findall(r"^insmod (\S+)", said, re.MULTILINE)
-        return list(dict.fromkeys(files))
+        return [Path(file) for file in dict.fromkeys(files)]
+
+
+# The release's own packages, which stay as they are for as long as the release is kept.
+UBUNTU_POOL = "http://archive.ubuntu.com/ubuntu/pool/main/l"
+UBUNTU = {
+    "linux-signed/linux-image-6.8.0-31-generic_6.8.0-31.31_amd64.deb":
+        "fd2ed023c84163e62c73d3b7b613a9b004bd31e335641c23d42bd249e489fbe6",
+    "linux/linux-modules-6.8.0-31-generic_6.8.0-31.31_amd64.deb":
+        "3f17f2c279257eb50e40da44390bdf8272c440ca078831c348773d1314b5c2fe",
+}
+
+
+def download(address, file, digest):
+    """Gets a file that is known by its SHA-256."""
+    try:
+        with urllib.request.urlopen(address, timeout=60) as answer:
+            got = answer.read()
+    except (urllib.error.URLError, OSError) as error:
+        raise Skip(f"{address}: {error}") from error
+    if hashlib.sha256(got).hexdigest() != digest:
+        raise Skip(f"{address}: it is not the file that is known: its SHA-256 is another")
+    file.write_bytes(got)
 
 
 def libraries(programs):
@@ -96,25 +142,30 @@ def install(file, root):
             place.symlink_to(real)
 
 
-def initramfs(kernel, binaries, temp, programs=PROGRAMS, others=()):
-    """All that the machine has of files: our programs and those of others with what they need,
-    modules, and its first process."""
+def add_module(file, folder):
+    """Puts a module into a folder, as it is to be loaded; its name there."""
+    if file.suffix == ".zst":
+        must(["zstd", "-dq", file, "-o", folder / file.stem])
+        return file.stem
+    shutil.copy(file, folder)
+    return file.name
+
+
+def initramfs(kernel, programs, temp, others=()):
+    """All that the machine has of files: our programs, by name, and those of others with what they
+    need, modules, and its first process."""
     root = temp / "root"
     for name in ("bin", "dev", "proc", "sys", "tmp", "modules"):
         (root / name).mkdir(parents=True)
     shutil.copy(shutil.which("busybox"), root / "bin")
     shutil.copy(ROOT / "apps/guest/init", root / "init")
     shutil.copy(ROOT / "scripts/bind", root / "bin")
-    ours = [binaries / program for program in programs]
-    for program in ours:
-        must(["strip", "--strip-debug", "-o", root / "bin" / program.name, program])
-    for file in dict.fromkeys(map(Path, [*others, *libraries([*ours, *others])])):
+    for name, program in programs.items():
+        must(["strip", "--strip-debug", "-o", root / "bin" / name, program])
+    for file in dict.fromkeys(map(Path, [*others, *libraries([*programs.values(), *others])])):
         install(file, root)
-    modules = kernel.modules()
-    for module in modules:
-        shutil.copy(module, root / "modules")
-    (root / "modules/order").write_text("".join(Path(module).name + "\n" for module in modules),
-                                        encoding="utf8")
+    names = [add_module(module, root / "modules") for module in kernel.modules()]
+    (root / "modules/order").write_text("".join(f"{name}\n" for name in names), encoding="utf8")
     # Not compressed: the machine would take longer to unpack it.
     names = "".join(f"{path.relative_to(root)}\n" for path in root.rglob("*"))
     image = temp / "initramfs"

@@ -1,5 +1,7 @@
 //! The machines, and which tests run in each. What devices they have, `scripts/qemu-test` knows.
 
+use pollux_pmd::bus::pci::Sysfs;
+
 use crate::nic::Nic;
 use crate::suite::{self, Test};
 
@@ -28,6 +30,10 @@ impl Owner {
     pub(crate) fn spec(self, nic: &Nic) -> anyhow::Result<String> {
         Ok(match self {
             Self::Kernel => format!("af_packet:{}", nic.interface()?),
+            // In a machine without an IOMMU that is meant.
+            Self::Program if Sysfs::default().allows_no_iommu() => {
+                format!("pci:{},mtu=9000,noiommu=on", nic.address)
+            }
             Self::Program => format!("pci:{},mtu=9000", nic.address),
         })
     }
@@ -35,6 +41,21 @@ impl Owner {
 
 /// What every driver of a NIC must do.
 const NIC: &[&[Test]] = &[
+    suite::FRAMES,
+    suite::QUEUES,
+    suite::FULL,
+    suite::FILTERS,
+    suite::LINK,
+    suite::TRIGGER,
+    suite::KERNEL,
+    suite::SLEEP,
+    suite::LIFE,
+    suite::UNPLUG,
+];
+
+/// With the tests that want to have the device for themselves.
+const NIC_82574L: &[&[Test]] = &[
+    suite::DEVICE,
     suite::FRAMES,
     suite::QUEUES,
     suite::FULL,
@@ -63,7 +84,7 @@ const NIC_82576: &[&[Test]] = &[
 ];
 
 pub(crate) const MACHINES: &[Machine] = &[
-    machine("e1000e", Owner::Program, 2, NIC),
+    machine("e1000e", Owner::Program, 2, NIC_82574L),
     machine("virtio", Owner::Program, 1, NIC),
     machine("virtio-packed", Owner::Program, 1, NIC),
     machine("igb", Owner::Program, 2, NIC_82576),
@@ -80,9 +101,33 @@ pub(crate) const MACHINES: &[Machine] = &[
         &[suite::QUEUES, suite::FILTERS],
     ),
     machine("forward", Owner::Program, 1, &[suite::FORWARD]),
-    machine("sriov", Owner::Program, 1, &[suite::SRIOV]),
+    machine(
+        "sriov",
+        Owner::Program,
+        1,
+        &[suite::FUNCTIONS, suite::SRIOV],
+    ),
     machine("refusals", Owner::Program, 1, &[suite::REFUSALS]),
     machine("no-iommu", Owner::Kernel, 1, &[suite::NO_IOMMU]),
+    machine(
+        "unprotected",
+        Owner::Program,
+        2,
+        &[suite::QUEUES, suite::SLEEP, suite::UNPROTECTED],
+    ),
+    machine(
+        "iommufd",
+        Owner::Program,
+        2,
+        &[
+            suite::OWN_FILES,
+            suite::DEVICE,
+            suite::QUEUES,
+            suite::SLEEP,
+            suite::LIFE,
+            suite::UNPLUG,
+        ],
+    ),
 ];
 
 const fn machine(

@@ -55,6 +55,13 @@ impl Nic {
         Ok(name.to_string_lossy().into_owned())
     }
 
+    /// The file that hands it out, on a kernel that has one for each device.
+    pub(crate) fn own_file(&self) -> Result<String> {
+        let mut files = fs::read_dir(self.folder().join("vfio-dev"))?;
+        let file = files.next().context("it has no file of its own")??;
+        Ok(format!("/dev/vfio/devices/{}", file.file_name().display()))
+    }
+
     /// Its interface, while a driver of the kernel has it.
     pub(crate) fn interface(&self) -> Result<String> {
         let inner = |folder: &Path| {

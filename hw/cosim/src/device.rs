@@ -8,6 +8,7 @@ use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{IovaMap, MemoryRegion};
 use pollux_pmd::Clock;
 use pollux_pmd::bus::{Bus, BusError, Device, DmaMapping, DmaMemory, Ids, Interrupts};
+use pollux_pmd::event::RegionOptions;
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::memory::HostMemory;
@@ -210,8 +211,8 @@ impl<C: SimulatedCard> Device for CosimDevice<C> {
         false
     }
 
-    fn numa_node(&self) -> Option<u32> {
-        None
+    fn memory(&self) -> RegionOptions {
+        RegionOptions::default()
     }
 
     fn clock(&self) -> CosimClock<C> {

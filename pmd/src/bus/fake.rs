@@ -14,6 +14,7 @@ use super::{
     BUS_MASTER, Bus, BusError, COMMAND, Device, DmaMapping, DmaMemory, Ids, Interrupts, is_register,
 };
 use crate::clock::Clock;
+use crate::event::RegionOptions;
 
 /// What a device does when its registers are touched and when time passes.
 pub trait Model: Send + 'static {
@@ -329,8 +330,8 @@ impl<M: Model> Device for FakeDevice<M> {
         self.0.gone.load(Ordering::Relaxed) || self.0.wanted.load(Ordering::Relaxed)
     }
 
-    fn numa_node(&self) -> Option<u32> {
-        None
+    fn memory(&self) -> RegionOptions {
+        RegionOptions::default()
     }
 
     fn clock(&self) -> FakeClock<M> {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use pollux_mempool::{IovaMap, MemoryRegion};
 
 use crate::clock::Clock;
+use crate::event::RegionOptions;
 use crate::port::in_brackets;
 
 #[cfg(any(test, fuzzing))]
@@ -145,8 +146,9 @@ pub trait Device: DmaMemory + 'static {
     /// housekeeping.
     fn is_gone(&self) -> bool;
 
-    /// NUMA node that it is attached to, where that is known.
-    fn numa_node(&self) -> Option<u32>;
+    /// What memory that is made for it is to be like: on its NUMA node, where that is known, and of
+    /// pages that it can be given.
+    fn memory(&self) -> RegionOptions;
 
     /// The clock that its driver waits by.
     fn clock(&self) -> Self::Clock;

@@ -9,6 +9,7 @@ mod refusals;
 mod sriov;
 mod trespass;
 mod trigger;
+mod vfio;
 
 use anyhow::Result;
 
@@ -19,9 +20,10 @@ pub(crate) use self::forward::FORWARD;
 pub(crate) use self::frames::{FRAMES, FULL, QUEUES};
 pub(crate) use self::kernel::KERNEL;
 pub(crate) use self::life::{LIFE, LINK, OVERRUN, SLEEP, UNPLUG};
-pub(crate) use self::refusals::{NO_IOMMU, REFUSALS};
+pub(crate) use self::refusals::{NO_IOMMU, OWN_FILES, REFUSALS, UNPROTECTED};
 pub(crate) use self::sriov::SRIOV;
 pub(crate) use self::trigger::TRIGGER;
+pub(crate) use self::vfio::{DEVICE, FUNCTIONS};
 
 pub(crate) struct Test {
     pub(crate) name: &'static str,

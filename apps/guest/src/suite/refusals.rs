@@ -1,7 +1,9 @@
 //! What cannot be: each is refused with a message that says what to do.
 
+use std::fs;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
@@ -82,6 +84,51 @@ pub(crate) const NO_IOMMU: &[Test] = &[
     },
 ];
 
+/// In a machine without an IOMMU whose kernel hands out devices all the same.
+pub(crate) const UNPROTECTED: &[Test] = &[
+    Test {
+        name: "not-asked-for",
+        shows: "a port without an IOMMU is opened only where its specification says so",
+        run: |bench| refuse(&mut port(&bench.a.address), "noiommu=on accepts"),
+    },
+    Test {
+        name: "small-pages",
+        shows: "nor without hugepages, which the kernel does not move",
+        run: small_pages,
+    },
+];
+
+/// In a machine whose kernel hands out devices by files of their own.
+pub(crate) const OWN_FILES: &[Test] = &[
+    Test {
+        name: "own-file",
+        shows: "a device is had by its own file and /dev/iommu, and by no group's",
+        run: own_file,
+    },
+    Test {
+        name: "own-file-taken",
+        shows: "a device that another process has by its own file",
+        run: taken,
+    },
+    Test {
+        name: "own-file-memlock",
+        shows: "a user who has the files, and may not lock as much memory as the device needs",
+        run: |bench| {
+            let own = bench.a.own_file()?;
+            locks_too_little(bench, &["/dev/iommu", &own])
+        },
+    },
+    Test {
+        name: "own-file-no-permission",
+        shows: "a user who may open neither the device's file nor the group's",
+        run: |bench| {
+            let group = bench.a.group()?;
+            let expected = format!("chown USER /dev/vfio/{group}");
+            refuse(port(&bench.a.address).uid(USER).gid(USER), &expected)
+        },
+    },
+];
+
 /// Nobody in particular, but not root.
 const USER: u32 = 1000;
 
@@ -131,12 +178,50 @@ fn taken(bench: &Bench) -> Result<()> {
 
 fn memlock(bench: &Bench) -> Result<()> {
     let group = format!("/dev/vfio/{}", bench.a.group()?);
-    chown(&group, Some(USER), Some(USER)).with_context(|| group.clone())?;
+    locks_too_little(bench, &[&group])
+}
+
+/// A user has these files.
+fn locks_too_little(bench: &Bench, files: &[&str]) -> Result<()> {
+    let give_to = |user| {
+        let mut files = files.iter();
+        files.try_for_each(|file| {
+            chown(file, Some(user), Some(user)).with_context(|| file.to_string())
+        })
+    };
+    give_to(USER)?;
     let mut limited = Command::new("sh");
     limited.args(["-c", "ulimit -l 1024; exec \"$@\"", "sh"]);
     let program = port(&bench.a.address);
     limited.arg(program.get_program()).args(program.get_args());
     let refused = refuse(limited.uid(USER).gid(USER), "ulimit -l");
-    chown(&group, Some(0), Some(0)).with_context(|| group.clone())?;
+    give_to(0)?;
     refused
+}
+
+/// The machine's hugepages are gone behind it, as not all of them would come back: the last test.
+fn small_pages(bench: &Bench) -> Result<()> {
+    fs::write("/proc/sys/vm/nr_hugepages", "0")?;
+    let mut program = port(&format!("{},noiommu=on", bench.a.address));
+    refuse(&mut program, "/nr_hugepages")
+}
+
+/// By what this process has it, the links of its open files tell.
+fn own_file(bench: &Bench) -> Result<()> {
+    let pool = pool(1024)?;
+    let a = End::open(Owner::Program, &bench.a, &pool, Setup::default())?;
+    let mut open = Vec::new();
+    for entry in fs::read_dir("/proc/self/fd")? {
+        // That of the folder itself is closed by now.
+        open.extend(fs::read_link(entry?.path()));
+    }
+    let has = |file: &str| open.iter().any(|path| path == Path::new(file));
+    let own = bench.a.own_file()?;
+    ensure!(
+        has(&own) && has("/dev/iommu"),
+        "neither {own} nor /dev/iommu: {open:?}"
+    );
+    ensure!(!has("/dev/vfio/vfio"), "a container: {open:?}");
+    drop(a.stop()?);
+    Ok(())
 }

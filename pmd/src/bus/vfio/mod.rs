@@ -32,6 +32,7 @@ use super::mapped::MappedBar;
 use super::pci::{Address, Function, Sysfs};
 use super::{BUS_MASTER, BusError, COMMAND, Device, DmaMapping, DmaMemory, Ids, Interrupts};
 use crate::clock::TscClock;
+use crate::event::RegionOptions;
 
 /// How a device is to be opened.
 #[derive(Clone, Debug, Default)]
@@ -387,8 +388,12 @@ impl Device for VfioDevice {
         gone
     }
 
-    fn numa_node(&self) -> Option<u32> {
-        self.0.function.numa_node
+    fn memory(&self) -> RegionOptions {
+        RegionOptions {
+            pages: self.0.space.pages(),
+            numa_node: self.0.function.numa_node,
+            ..RegionOptions::default()
+        }
     }
 
     fn clock(&self) -> TscClock {

@@ -13,6 +13,7 @@ use iommufd_bindings::{
     iommufd_ioas_map_flags_IOMMU_IOAS_MAP_READABLE as READABLE,
     iommufd_ioas_map_flags_IOMMU_IOAS_MAP_WRITEABLE as WRITEABLE,
 };
+use pollux_mempool::region::PageSize;
 use pollux_mempool::{IovaMap, MemoryRegion};
 use vfio_bindings::bindings::vfio::{
     VFIO_API_VERSION, VFIO_DMA_MAP_FLAG_READ, VFIO_DMA_MAP_FLAG_WRITE, VFIO_GROUP_FLAGS_VIABLE,
@@ -198,6 +199,15 @@ impl Space {
         let users = 1;
         state.mapped.push(Mapped { start, users });
         Ok(IovaMap::virtual_(region))
+    }
+
+    /// Pages that a region can be mapped with.
+    pub(super) fn pages(&self) -> PageSize {
+        match self.translation {
+            // Rings too: the kernel moves normal pages.
+            Translation::Nobody => PageSize::Mib2,
+            Translation::Container | Translation::Iommufd => PageSize::Auto,
+        }
     }
 
     fn map_new(&self, start: u64, len: u64) -> io::Result<()> {

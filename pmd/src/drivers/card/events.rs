@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::nic::Nic;
 use super::registers::event;
 use crate::bus::{Bus, BusError, Device, DmaMapping, Interrupts};
-use crate::event::{EventConsumer, EventQueue, RegionOptions, Released};
+use crate::event::{EventConsumer, EventQueue, Released};
 
 /// Records that the card keeps free, so that each of its sources finds room
 /// (hw/docs/interfaces.md, Events).
@@ -49,11 +49,7 @@ impl<D: Device> Events<D> {
         interrupts: Option<Arc<Interrupts>>,
     ) -> Result<(Self, DmaMapping), BusError> {
         let records = (waiting + SPARE).next_power_of_two().max(LEAST);
-        let options = RegionOptions {
-            numa_node: nic.device.numa_node(),
-            ..RegionOptions::default()
-        };
-        let memory = EventQueue::new(records, &options);
+        let memory = EventQueue::new(records, &nic.device.memory());
         let memory = memory.map_err(|error| nic.error(error.to_string()))?;
         let mapping = nic.device.map(memory.region())?;
         let base = mapping

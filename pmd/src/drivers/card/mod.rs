@@ -76,7 +76,7 @@ use super::pci::bus_error;
 use crate::bus::registers::{Dump, Register};
 use crate::bus::{BusError, Device, DmaMapping};
 use crate::driver::{Capabilities, Driver, Link, Queues, RxDriver, Statistics, TxDriver};
-use crate::event::{ClopConfig, Framing, RegionOptions};
+use crate::event::{ClopConfig, Framing};
 use crate::net::MacAddr;
 use crate::port::{PortConfig, PortError};
 use crate::spec::PortSpec;
@@ -225,10 +225,7 @@ impl<D: Device> Card<D> {
             size,
             timeout: HOLD,
             framing: Framing::Records,
-            memory: RegionOptions {
-                numa_node: self.nic.device.numa_node(),
-                ..RegionOptions::default()
-            },
+            memory: self.nic.device.memory(),
         }
     }
 

@@ -10,7 +10,6 @@ use super::layouts::TxDescriptor;
 use super::nic::Nic;
 use super::registers::tx;
 use crate::bus::{Bus, BusError, Device, DmaMapping};
-use crate::event::RegionOptions;
 
 /// Fewest and most descriptors of a ring.
 pub(super) const LEAST: usize = 8;
@@ -49,11 +48,8 @@ impl<D: Device> Ring<D> {
     ) -> Result<(Self, DmaMapping), BusError> {
         let refused = |error: &dyn ToString| nic.error(error.to_string());
         let bytes = size * size_of::<TxDescriptor>();
-        let options = RegionOptions {
-            numa_node: nic.device.numa_node(),
-            ..RegionOptions::default()
-        };
-        let region = options.build(bytes).map_err(|error| refused(&error))?;
+        let region = nic.device.memory().build(bytes);
+        let region = region.map_err(|error| refused(&error))?;
         let region = Arc::new(region);
         let mapping = nic.device.map(&region)?;
         let base = mapping.addresses().iova(0, bytes);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pollux_mempool::{MemoryRegion, Mempool};
+use pollux_mempool::Mempool;
 
 use super::descriptors::Ring;
 use crate::bus::{BusError, Device, DmaMapping};
@@ -27,9 +27,7 @@ impl Memory {
         rings: usize,
         size: usize,
     ) -> Result<Self, BusError> {
-        let region = MemoryRegion::builder((rings * Ring::bytes(size)).max(1))
-            .numa_node(device.numa_node())
-            .build();
+        let region = device.memory().build((rings * Ring::bytes(size)).max(1));
         let region = region.map_err(|error| BusError::Device {
             device: device.name().into(),
             what: error.to_string(),

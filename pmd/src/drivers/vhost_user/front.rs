@@ -15,6 +15,7 @@ use super::message::{
 use super::queues::{RxSlot, TxSlot, watch};
 use crate::drivers::dma::DeviceAddresses;
 use crate::drivers::virtio::{Doorbell, DriverRx, DriverTx, Features, QueueMemory, RingFeatures};
+use crate::event::RegionOptions;
 
 pub(super) struct Front {
     /// What is accepted of what the back end offers.
@@ -86,8 +87,11 @@ impl Front {
         let rings = RingFeatures::of(features).ok_or_else(|| {
             Ended::Unfit("VIRTIO_F_VERSION_1: it is a device from before the standard".into())
         })?;
-        let node = self.pool.region().numa_node();
-        let memory = QueueMemory::several(2 * self.pairs(), self.size, rings.packed, node)
+        let memory = RegionOptions {
+            numa_node: self.pool.region().numa_node(),
+            ..RegionOptions::default()
+        };
+        let memory = QueueMemory::several(2 * self.pairs(), self.size, rings.packed, &memory)
             .map_err(|error| Ended::Unfit(format!("memory for the rings: {error}")))?;
         let regions: Vec<_> = std::iter::once(self.pool.region())
             .chain(memory.first().map(QueueMemory::region))

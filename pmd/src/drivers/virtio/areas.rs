@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pollux_mempool::region::{MemoryRegion, RegionError};
 
 use super::header;
+use crate::event::RegionOptions;
 
 /// Most descriptors of a queue (sections 2.7 and 2.8.10.1).
 pub(crate) const MAX_SIZE: u16 = 1 << 15;
@@ -192,9 +193,9 @@ impl QueueMemory {
         count: usize,
         size: u16,
         packed: bool,
-        numa_node: Option<u32>,
+        memory: &RegionOptions,
     ) -> Result<Vec<Self>, QueueError> {
-        Self::of_sizes(&vec![size; count], packed, numa_node)
+        Self::of_sizes(&vec![size; count], packed, memory)
     }
 
     /// Zeroed memory for queues of these sizes, in one region.
@@ -204,7 +205,7 @@ impl QueueMemory {
     pub(crate) fn of_sizes(
         sizes: &[u16],
         packed: bool,
-        numa_node: Option<u32>,
+        memory: &RegionOptions,
     ) -> Result<Vec<Self>, QueueError> {
         let mut end = 0;
         let mut place = |len: usize| {
@@ -222,10 +223,7 @@ impl QueueMemory {
             };
             places.push((size, shapes, offsets, place(header::LEN)));
         }
-        let region = MemoryRegion::builder(end.max(1))
-            .numa_node(numa_node)
-            .build()?;
-        let region = Arc::new(region);
+        let region = Arc::new(memory.build(end.max(1))?);
         let queue = |(size, shapes, offsets, header): (_, Areas<Shape>, Areas<usize>, _)| {
             let at = offsets.try_zip(shapes, |offset, shape| region.ptr_at(offset, shape.len))?;
             // SAFETY: `ptr_at` has checked the lengths; the region is page aligned and all offsets

@@ -16,6 +16,7 @@ use super::{
 use crate::clock::TscClock;
 use crate::driver::Origin;
 use crate::drivers::dma::DeviceAddresses;
+use crate::event::RegionOptions;
 use crate::ledger::{Sent, Tally};
 
 /// What the two sides have agreed on: bit 0 packed, bit 1 in order, bit 2 mergeable, bit 3 tables of
@@ -142,7 +143,8 @@ impl HostileDevice {
     pub fn new(features_bits: u8, size_asked: u8, pool: &Mempool) -> Self {
         let features = features(features_bits);
         let size = size(features, size_asked);
-        let queues = QueueMemory::several(2, size, features.packed, None).expect("memory");
+        let queues = QueueMemory::several(2, size, features.packed, &RegionOptions::default())
+            .expect("memory");
         let mut addresses = DeviceAddresses::new();
         for region in [pool.region(), queues[0].region()] {
             addresses.add(region, &IovaMap::virtual_(region));

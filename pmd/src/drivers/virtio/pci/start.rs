@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use pollux_mempool::region::MemoryRegion;
-
 use super::common::status;
 use super::control::{self, Control};
 use super::notify::NotifyRegister;
@@ -76,9 +74,8 @@ impl<D: Device> Start<'_, D> {
             );
             return Err(wrong(device, what));
         }
-        let node = device.numa_node();
         let no_memory = |error: String| wrong(device, format!("memory for its queues: {error}"));
-        let memory = QueueMemory::of_sizes(&sizes, rings.packed, node)
+        let memory = QueueMemory::of_sizes(&sizes, rings.packed, &device.memory())
             .map_err(|e| no_memory(e.to_string()))?;
         let mut addresses = DeviceAddresses::new();
         running.map(self.config.pool.region(), &mut addresses)?;
@@ -100,7 +97,7 @@ impl<D: Device> Start<'_, D> {
         if features.contains(Features::CONTROL)
             && let Some((memory, Told { register, .. })) = queues.pop()
         {
-            let room = MemoryRegion::builder(control::ROOM).build();
+            let room = device.memory().build(control::ROOM);
             let room = Arc::new(room.map_err(|error| no_memory(error.to_string()))?);
             running.map(&room, &mut addresses)?;
             let address = addresses

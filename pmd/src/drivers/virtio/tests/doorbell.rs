@@ -6,6 +6,7 @@ use pollux_mempool::Burst;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::*;
+use crate::event::RegionOptions;
 
 fn event() -> (OwnedFd, Doorbell) {
     let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();
@@ -33,7 +34,8 @@ fn it_is_rung_for_whoever_listens() {
     for features in all_features() {
         let size = 64;
         let (mut driver, mut device) = (Side::new(256, 2048, 128), Side::new(64, 2048, 128));
-        let queue = QueueMemory::several(1, size, features.packed, None).unwrap();
+        let queue =
+            QueueMemory::several(1, size, features.packed, &RegionOptions::default()).unwrap();
         let (memory, addresses) = shared(&[driver.pool.region(), queue[0].region()]);
         let ring = memory
             .ring(places(&queue[0]), size, features.packed)

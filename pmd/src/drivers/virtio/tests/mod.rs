@@ -18,6 +18,7 @@ use super::*;
 use crate::clock::TscClock;
 use crate::driver::Origin;
 use crate::drivers::dma::DeviceAddresses;
+use crate::event::RegionOptions;
 use crate::ledger::{Sent, Tally};
 
 /// One side's loop: its pool, and what it counts.
@@ -103,7 +104,8 @@ struct Pair {
 
 impl Pair {
     fn new(size: u16, features: RingFeatures, driver: Side, device: Side) -> Self {
-        let queues = QueueMemory::several(2, size, features.packed, None).unwrap();
+        let queues =
+            QueueMemory::several(2, size, features.packed, &RegionOptions::default()).unwrap();
         let (memory, addresses) = shared(&[driver.pool.region(), queues[0].region()]);
         let ring = |queue: &QueueMemory| memory.ring(places(queue), size, features.packed).unwrap();
         let none = || Doorbell::None;
