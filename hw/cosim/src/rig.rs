@@ -27,9 +27,10 @@ const RING_BYTES: usize = 32 << LOG2_RING;
 const RING_AT: usize = 8 * QUEUE_BYTES;
 const DATA_AT: usize = RING_AT + 4 * RING_BYTES;
 const DATA_BYTES: usize = 16 << 10;
-/// Where lists begin, and bytes of each.
+/// Where lists begin, and bytes of each: those of all streams and catch-alls of four ports fit.
 const LISTS_AT: usize = 1 << 20;
-const LIST_BYTES: usize = 1 << 18;
+const LIST_BYTES: usize = 192 << 10;
+const _: () = assert!(LISTS_AT + 4 * 17 * LIST_BYTES <= 1 << LOG2_PAGE);
 /// The catch-all stream of a port.
 pub const CATCH_ALL: u16 = 16;
 
@@ -65,6 +66,8 @@ struct List {
     size: usize,
     count: u32,
     announced: u32,
+    /// Bytes from one bare payload to the next; 0 where payloads lie behind records.
+    stride: usize,
 }
 
 /// A card that receives.
@@ -168,6 +171,16 @@ impl<C: SimulatedCard> Rig<C> {
     /// Gives a list its buffers, and switches it on. `size` is a multiple of 64; `timeout` is in
     /// cycles of 6.4 ns.
     pub fn add_list(&mut self, number: u16, size: usize, timeout: u32) {
+        self.add_list_of(number, size, timeout, 0);
+    }
+
+    /// The same for bare payloads, `stride` bytes apart, a multiple of 16. They have neither source
+    /// port nor length, and are told with all of their stride.
+    pub fn add_bare_list(&mut self, number: u16, size: usize, timeout: u32, stride: usize) {
+        self.add_list_of(number, size, timeout, stride);
+    }
+
+    fn add_list_of(&mut self, number: u16, size: usize, timeout: u32, stride: usize) {
         let (n, at) = (
             usize::from(number),
             LISTS_AT + self.lists.len() * LIST_BYTES,
@@ -176,13 +189,9 @@ impl<C: SimulatedCard> Rig<C> {
         self.write64(&clop::THIS, 0, clop::LIST_BASE, n, VIRTUAL + at as u64);
         self.write(&clop::THIS, 0, clop::LIST_SIZE, n, size as u32);
         self.write(&clop::THIS, 0, clop::LIST_COUNT, n, count);
-        self.write(
-            &clop::THIS,
-            0,
-            clop::LIST_MODE,
-            n,
-            u32::from(number / 32) << 4,
-        );
+        let framing = (stride as u32 / 16) << 16 | u32::from(stride > 0);
+        let mode = framing | u32::from(number / 32) << 4;
+        self.write(&clop::THIS, 0, clop::LIST_MODE, n, mode);
         self.write(&clop::THIS, 0, clop::LIST_TIMEOUT, n, timeout);
         self.write(&clop::THIS, 0, clop::LIST_CTRL, n, 1);
         self.lists.insert(
@@ -192,6 +201,7 @@ impl<C: SimulatedCard> Rig<C> {
                 size,
                 count,
                 announced: 0,
+                stride,
             },
         );
     }
@@ -343,7 +353,26 @@ impl<C: SimulatedCard> Rig<C> {
         }
         list.announced = list.announced.wrapping_add(1);
         let (at, released) = (list.at + index as usize * list.size, list.announced);
+        let stride = list.stride;
         let buffer = self.memory_at(at, len);
+        self.write(&clop::THIS, 0, clop::LIST_RELEASED, number.into(), released);
+        if stride > 0 {
+            self.wrong += u64::from(len != payloads as usize * stride);
+            let first = word(20);
+            found.extend(
+                buffer
+                    .chunks_exact(stride)
+                    .zip(first..)
+                    .map(|(bytes, sequence)| Payload {
+                        list: number,
+                        sequence,
+                        source_port: 0,
+                        bytes: bytes.to_vec(),
+                        stages,
+                    }),
+            );
+            return;
+        }
         let mut rest = buffer.as_slice();
         for _ in 0..payloads {
             let Some((head, behind)) = rest.split_first_chunk::<16>() else {
@@ -366,7 +395,6 @@ impl<C: SimulatedCard> Rig<C> {
                 .get(length.next_multiple_of(16)..)
                 .unwrap_or_default();
         }
-        self.write(&clop::THIS, 0, clop::LIST_RELEASED, number.into(), released);
     }
 
     fn memory_at(&self, at: usize, len: usize) -> Vec<u8> {

@@ -121,4 +121,7 @@ pub trait SimulatedCard: Send + 'static {
 
     /// A pulse at the timing connector.
     fn pulse(&mut self, input: TimingInput);
+
+    /// The host completes a read that the card has not asked for, with a tag of no open one.
+    fn send_stray_completion(&mut self, tag: u16);
 }

@@ -39,7 +39,7 @@ pub(super) fn arp(operation: u8, to_all: bool) -> Vec<u8> {
     frame
 }
 
-fn ping(len: usize) -> Vec<u8> {
+pub(super) fn ping(len: usize) -> Vec<u8> {
     let (us, them) = (station(0, 0), peer(0, 0));
     let mut ip = vec![0x45, 0];
     ip.extend((28 + len as u16).to_be_bytes());

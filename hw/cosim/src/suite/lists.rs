@@ -2,7 +2,7 @@
 
 use pollux_card_model::layouts::{
     EVENT_RECORD_INDEX, EVENT_RECORD_KIND, EVENT_RECORD_SEQUENCE, TLB_FAULT_ADDRESS,
-    TLB_FAULT_KIND, TLB_FAULT_REASON,
+    TLB_FAULT_FUNCTION, TLB_FAULT_KIND, TLB_FAULT_REASON,
 };
 use pollux_card_model::registers::{clop, event, tlb};
 use pollux_card_model::{Register, SimulatedCard};
@@ -59,6 +59,30 @@ pub fn a_full_buffer_is_announced<C: SimulatedCard>(make: Make<'_, C>) {
     assert_eq!(rig.receive().len(), 2);
     assert_eq!(list(&rig, clop::LIST_SEQUENCE), 7);
     assert_eq!(rig.flush().len(), 1);
+    end(rig);
+}
+
+/// Each at its multiple of the stride, filled up with zeros; the next buffer begins where no whole
+/// stride is left.
+pub fn bare_payloads_lie_at_a_fixed_stride<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut rig = rig(make);
+    rig.add_bare_list(0, 256, NEVER, 80);
+    rig.add_stream(0, 0, 5000, Form::Payload);
+    rig.enable(0);
+    for len in [80, 0, 1, 79, 81, 33] {
+        put(&rig, 1, len);
+    }
+    assert_eq!(rig.outcomes(0), [5, 0, 0, 1, 0, 0, 0, 0]);
+    // Three strides fit a buffer.
+    let mut found = rig.receive();
+    assert_eq!(found.len(), 3);
+    found.append(&mut rig.flush());
+    assert_eq!(rig.wrong, 0);
+    for (payload, len) in found.iter().zip([80, 0, 1, 79, 33]) {
+        let wanted: Vec<u8> = (0..80).map(|i| if i < len { 0x3c } else { 0 }).collect();
+        assert_eq!(payload.bytes, wanted, "a payload of {len} bytes");
+    }
+    assert_eq!(found.len(), 5);
     end(rig);
 }
 
@@ -145,6 +169,32 @@ pub fn a_fault_writes_nothing_and_is_told<C: SimulatedCard>(make: Make<'_, C>) {
         assert_eq!(u64::from(high) << 32 | u64::from(low), base);
     }
     assert!(rig.event(FAULTS_QUEUE).is_none() && rig.flush().is_empty());
+    end(rig);
+}
+
+/// A place that ends behind its page, and a page of another function.
+pub fn a_page_is_for_whom_it_is_and_ends_where_it_ends<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut rig = one_stream(make, 4096, 100);
+    rig.write(&tlb::THIS, 0, tlb::CTRL, 0, (FAULTS_QUEUE as u32) << 8 | 1);
+    rig.begin_queue(FAULTS_QUEUE);
+    let (base, mode) = (
+        rig.read64(&clop::THIS, 0, clop::LIST_BASE, 0),
+        list(&rig, clop::LIST_MODE),
+    );
+    // The page ends 64 bytes behind the first buffer's start.
+    let last = (base | 0xff_ffff) + 1 - 64;
+    for (base, mode, reason) in [(last, mode, 1), (base, mode | 5 << 8, 2)] {
+        rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 0);
+        rig.write64(&clop::THIS, 0, clop::LIST_BASE, 0, base);
+        rig.write(&clop::THIS, 0, clop::LIST_MODE, 0, mode);
+        rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 1);
+        put(&rig, 1, 100);
+        let record = rig.event(FAULTS_QUEUE).unwrap();
+        let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| record[at + i]));
+        assert_eq!(word(TLB_FAULT_REASON), reason);
+        assert_eq!(word(TLB_FAULT_FUNCTION), if reason == 2 { 5 } else { 0 });
+    }
+    assert_eq!(rig.outcomes(0), [0, 0, 0, 0, 2, 0, 0, 0]);
     end(rig);
 }
 

@@ -12,10 +12,14 @@
 
 mod answers;
 mod driver;
+mod generator;
+mod interrupts;
 mod lists;
+mod losses;
 mod receive;
 mod registers;
 mod streams;
+mod timing;
 mod transmit;
 
 use pollux_card_model::registers::port;
@@ -23,10 +27,14 @@ use pollux_card_model::{Register, SimulatedCard, WireFrame};
 
 pub use answers::*;
 pub use driver::*;
+pub use generator::*;
+pub use interrupts::*;
 pub use lists::*;
+pub use losses::*;
 pub use receive::*;
 pub use registers::*;
 pub use streams::*;
+pub use timing::*;
 pub use transmit::*;
 
 use crate::CosimDevice;
@@ -100,6 +108,21 @@ macro_rules! conformance {
             a_fault_writes_nothing_and_is_told,
             an_entry_may_be_taken_away_at_any_time,
             a_full_event_queue_loses_no_event,
+            bare_payloads_lie_at_a_fixed_stride,
+            a_page_is_for_whom_it_is_and_ends_where_it_ends,
+            interrupts_come_by_count_or_by_time,
+            a_full_receive_fifo_drops_whole_frames,
+            answers_without_room_are_counted,
+            what_is_sent_into_a_fault_is_thrown_away,
+            pause_frames_hold_frames_back,
+            writes_without_bus_mastering_are_thrown_away,
+            completions_that_nobody_waits_for_are_counted,
+            a_read_without_an_answer_ends_by_its_timeout,
+            bursts_and_triggers_are_latched_and_told,
+            external_clocks_too_many_or_too_few_are_told,
+            edges_without_room_are_counted,
+            the_generator_sends_what_it_is_told,
+            ports_of_a_pair_hear_each_other,
             several_descriptors_need_one_doorbell,
             checksums_are_none_given_or_the_cards,
             bad_descriptors_cost_their_packet,

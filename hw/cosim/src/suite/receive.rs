@@ -6,15 +6,14 @@ use pollux_card_model::registers::port;
 use pollux_card_model::{FrameEnd, Register, SimulatedCard, WireFrame};
 
 use super::{Make, count, end, rig, settle};
-use crate::rig::{Form, datagram};
+use crate::rig::{CATCH_ALL, Form, datagram};
 
 /// Payloads of all lengths, to each stream of each port.
 pub fn each_stream_has_its_own_list<C: SimulatedCard>(make: Make<'_, C>) {
     let mut rig = rig(make);
     let mut wanted: BTreeMap<u16, Vec<Vec<u8>>> = BTreeMap::new();
-    // The rig has memory for some dozen lists.
     for port in 0..4 {
-        for stream in 0..10 {
+        for stream in 0..16 {
             rig.add_list(port as u16 * 32 + stream, 4096, 1000);
             rig.add_stream(port, stream.into(), 5000 + stream, Form::Payload);
         }
@@ -22,7 +21,7 @@ pub fn each_stream_has_its_own_list<C: SimulatedCard>(make: Make<'_, C>) {
     }
     for number in 0..4_usize {
         for port in 0..4 {
-            for stream in 0..10 {
+            for stream in 0..16 {
                 let len = [0, 1, 18 + usize::from(stream), 1472][number];
                 let payload: Vec<u8> = (0..len).map(|i| (i * 3 + port) as u8).collect();
                 rig.put(port, datagram(port, 77, 5000 + stream, &payload));
@@ -45,30 +44,34 @@ pub fn each_stream_has_its_own_list<C: SimulatedCard>(make: Make<'_, C>) {
 /// What is no stream's comes whole, if somebody wants it.
 pub fn whole_frames_go_to_the_catch_all<C: SimulatedCard>(make: Make<'_, C>) {
     let mut rig = rig(make);
-    rig.add_list(16, 16 << 10, 1000);
-    rig.add_list(3, 16 << 10, 1000);
-    rig.add_stream(0, 3, 5003, Form::Frame);
-    rig.enable(0);
-    // The catch-all takes UDP and all others; the card answers nothing.
-    rig.write(&port::THIS, 0, port::NET_CTRL, 0, 0b11_0100);
     let mut other = vec![0xff; 6];
     other.extend([2, 0, 0, 0, 0, 9, 0x88, 0xb5]);
     other.resize(100, 7);
-    let frames = [
-        datagram(0, 7, 9999, b"nobody's"),
-        WireFrame::good(other),
-        datagram(0, 7, 5003, &[5; 700]),
-    ];
-    for frame in &frames {
-        rig.put(0, frame.clone());
+    for port in 0..4 {
+        let (catch_all, stream) = (port as u16 * 32 + CATCH_ALL, port as u16 * 32 + 3);
+        rig.add_list(catch_all, 16 << 10, 1000);
+        rig.add_list(stream, 16 << 10, 1000);
+        rig.add_stream(port, 3, 5003, Form::Frame);
+        rig.enable(port);
+        // The catch-all takes UDP and all others; the card answers nothing.
+        rig.write(&port::THIS, port, port::NET_CTRL, 0, 0b11_0100);
+        let frames = [
+            datagram(port, 7, 9999, b"nobody's"),
+            WireFrame::good(other.clone()),
+            datagram(port, 7, 5003, &[5; 700]),
+        ];
+        for frame in &frames {
+            rig.put(port, frame.clone());
+        }
+        let found = settle(&mut rig);
+        let by = |list| -> Vec<_> {
+            let of_it = found.iter().filter(|payload| payload.list == list);
+            of_it.map(|payload| payload.bytes.clone()).collect()
+        };
+        let [first, second, third] = frames.map(|frame| frame.bytes);
+        assert_eq!(by(catch_all), [first, second], "port {port}");
+        assert_eq!(by(stream), [third], "port {port}");
     }
-    let found = settle(&mut rig);
-    let by = |list| -> Vec<_> {
-        let of_it = found.iter().filter(|payload| payload.list == list);
-        of_it.map(|payload| payload.bytes.clone()).collect()
-    };
-    assert_eq!(by(16), [frames[0].bytes.clone(), frames[1].bytes.clone()]);
-    assert_eq!(by(3), [frames[2].bytes.clone()]);
     end(rig);
 }
 

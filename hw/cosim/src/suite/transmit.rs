@@ -38,8 +38,8 @@ struct Piece {
 }
 
 /// Ring 0, with memory of its own.
-struct Sending<C: SimulatedCard> {
-    rig: Rig<C>,
+pub(super) struct Sending<C: SimulatedCard> {
+    pub(super) rig: Rig<C>,
     _mapping: DmaMapping,
     base: u64,
     posted: u32,
@@ -48,7 +48,7 @@ struct Sending<C: SimulatedCard> {
 }
 
 impl<C: SimulatedCard> Sending<C> {
-    fn new(make: Make<'_, C>) -> Self {
+    pub(super) fn new(make: Make<'_, C>) -> Self {
         let rig = rig(make);
         let region = MemoryRegion::builder(1 << 17).pages(PageSize::Kib4).build();
         let mapping = rig.device.map(&Arc::new(region.unwrap())).unwrap();
@@ -108,7 +108,7 @@ impl<C: SimulatedCard> Sending<C> {
         self.posted += 1;
     }
 
-    fn packet(&mut self, payload: &[u8], flags: u16, checksum: u16) {
+    pub(super) fn packet(&mut self, payload: &[u8], flags: u16, checksum: u16) {
         let at = self.data(payload);
         let (len, total) = (payload.len() as u32, payload.len() as u16);
         let flags = flags | WHOLE;
@@ -121,14 +121,14 @@ impl<C: SimulatedCard> Sending<C> {
         });
     }
 
-    fn doorbell(&mut self) {
+    pub(super) fn doorbell(&mut self) {
         self.rig
             .write(&tx::THIS, 0, tx::RING_PRODUCER, 0, self.posted);
         self.rig.advance(20 * US);
     }
 
     /// (descriptors done, packets, status) of each event.
-    fn events(&mut self) -> Vec<(u32, u32, u32)> {
+    pub(super) fn events(&mut self) -> Vec<(u32, u32, u32)> {
         let mut all = Vec::new();
         self.rig.advance(20 * US);
         loop {
@@ -154,14 +154,14 @@ impl<C: SimulatedCard> Sending<C> {
         }
     }
 
-    fn fail_reads(&self, plan: impl IntoIterator<Item = Option<ReadError>>) {
+    pub(super) fn fail_reads(&self, plan: impl IntoIterator<Item = Option<ReadError>>) {
         self.rig
             .device
             .with(|_, memory| memory.read_errors.extend(plan));
     }
 
     /// The payloads that have been sent; each frame is what it should be.
-    fn payloads(&self) -> Vec<Vec<u8>> {
+    pub(super) fn payloads(&self) -> Vec<Vec<u8>> {
         let frames = sent(&self.rig, 0).into_iter().map(|frame| frame.bytes);
         let udp = frames.filter(|frame| frame[12..14] == [8, 0]);
         udp.map(|frame| {

@@ -180,11 +180,6 @@ impl VerilatedCard {
             .map_or(0, |receiver| receiver.began)
     }
 
-    /// Sends a completion with a tag that the card does not wait for.
-    pub fn send_stray_completion(&mut self, tag: u16) {
-        self.port.stray(self.now, tag);
-    }
-
     /// The next edge of a clock.
     fn step(&mut self, host: &mut dyn Host) {
         let (now, edge) = self.clocks.step();
@@ -351,6 +346,10 @@ impl SimulatedCard for VerilatedCard {
 
     fn pulse(&mut self, input: TimingInput) {
         self.pulses.queue.push_back(input);
+    }
+
+    fn send_stray_completion(&mut self, tag: u16) {
+        self.port.stray(self.now, tag);
     }
 }
 

@@ -85,10 +85,12 @@ impl SoftCard {
 
     /// A register of a queue was written.
     pub(super) fn queue_written(&mut self, queue: usize, register: usize, before: u32, now: u32) {
-        if register == event::QUEUE_CTRL.at && before & 1 == 0 && now & 1 == 1 {
-            let at = Self::queue_at(queue);
-            self.store.set(at + event::QUEUE_PRODUCED.at, 0);
-            self.store.set(at + event::QUEUE_RELEASED.at, 0);
+        if register == event::QUEUE_CTRL.at && (before ^ now) & 1 == 1 {
+            if now & 1 == 1 {
+                let at = Self::queue_at(queue);
+                self.store.set(at + event::QUEUE_PRODUCED.at, 0);
+                self.store.set(at + event::QUEUE_RELEASED.at, 0);
+            }
             if let Some(queue) = self.queues.get_mut(queue) {
                 *queue = Queue::default();
             }
@@ -105,6 +107,16 @@ impl SoftCard {
                 }
             }
         }
+    }
+
+    /// When an armed queue has held its interrupt back for long enough, in picoseconds.
+    pub(super) fn interrupt_due(&self, n: usize) -> Option<u64> {
+        let queue = self
+            .queues
+            .get(n)
+            .filter(|queue| queue.armed && queue.waiting > 0)?;
+        let hold = u64::from(self.queue_register(n, event::QUEUE_HOLD));
+        Some(queue.since + hold * super::CORE_PS)
     }
 
     /// Interrupts whose consumers wait for them.

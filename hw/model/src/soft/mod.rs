@@ -57,6 +57,10 @@ pub struct SoftCard {
     /// Pulses at the connector that have not been looked at.
     pulses: Vec<TimingInput>,
     faults: Faults,
+    /// Until when the host may still answer a read that it does not answer.
+    unanswered: Option<u64>,
+    /// A reset waits for that.
+    resetting: bool,
 }
 
 impl Default for SoftCard {
@@ -83,17 +87,24 @@ impl SoftCard {
             timing: Timing::default(),
             pulses: Vec::new(),
             faults: Faults::default(),
+            unanswered: None,
+            resetting: false,
         }
     }
 
     /// The stamp counter.
     fn stamp(&self) -> u64 {
-        (self.now - self.epoch) / NET_PS
+        self.stamp_at(self.now)
+    }
+
+    /// What it was at a moment, in picoseconds.
+    fn stamp_at(&self, moment: u64) -> u64 {
+        moment.saturating_sub(self.epoch) / NET_PS
     }
 
     /// Whether it has been told to begin no request.
     fn is_quiet(&self) -> bool {
-        self.store.get(host::THIS.at + host::CTRL.at) & 1 == 1
+        self.resetting || self.store.get(host::THIS.at + host::CTRL.at) & 1 == 1
     }
 
     fn host_count(&mut self, register: crate::Register) {
@@ -116,7 +127,7 @@ impl SoftCard {
         }
     }
 
-    /// Reads memory.
+    /// Reads memory. A read that is not answered is [open](Self::is_waiting) from then on.
     fn dma_read(
         &mut self,
         host: &mut dyn Host,
@@ -134,18 +145,42 @@ impl SoftCard {
             let (piece, rest) = left.split_at_mut(n);
             self.host_count(host::READS);
             if let Err(error) = host.read(at, piece) {
-                self.host_count(match error {
-                    ReadError::Unsupported => host::RD_UNSUPPORTED,
-                    ReadError::Abort => host::RD_ABORT,
-                    ReadError::Poisoned => host::RD_POISONED,
-                    ReadError::Unanswered => host::RD_TIMEOUT,
-                });
+                match error {
+                    ReadError::Unsupported => self.host_count(host::RD_UNSUPPORTED),
+                    ReadError::Abort => self.host_count(host::RD_ABORT),
+                    ReadError::Poisoned => self.host_count(host::RD_POISONED),
+                    ReadError::Unanswered => {
+                        let timeout = self.store.get(host::THIS.at + host::TIMEOUT.at);
+                        self.unanswered = Some(self.now + u64::from(timeout) * CORE_PS);
+                    }
+                }
                 return Err(error);
             }
             at = at.wrapping_add(n as u64);
             left = rest;
         }
         Ok(bytes)
+    }
+
+    /// Whether a read waits for its timeout. As answers come in one order, all reads behind it wait
+    /// as well.
+    fn is_waiting(&self) -> bool {
+        self.unanswered.is_some()
+    }
+
+    /// Gives a read up that was not answered in time.
+    fn give_up(&mut self) {
+        if self
+            .unanswered
+            .take_if(|until| *until <= self.now)
+            .is_some()
+        {
+            self.host_count(host::RD_TIMEOUT);
+            if self.resetting {
+                self.store.reset();
+                self.clear();
+            }
+        }
     }
 
     /// Does all that can be done at this moment.
@@ -157,6 +192,7 @@ impl SoftCard {
             self.transmit(n);
         }
         self.tell_faults(host);
+        self.tell_timing(host);
         self.interrupt(host);
     }
 
@@ -176,14 +212,20 @@ impl SoftCard {
             let begins = (!port.out.is_empty()).then_some(port.out_free.max(port.paused));
             [port.arrives, begins, self.sender_due(n)]
         });
+        let interrupts = (0..self.queues.len()).filter_map(|n| self.interrupt_due(n));
         lists
             .chain(ports.flatten())
+            .chain(interrupts)
+            .chain(self.timing_due())
+            .chain(self.unanswered)
             .filter(|&due| due > self.now)
             .min()
     }
 
     /// All that is due now.
     fn tick(&mut self, host: &mut dyn Host) {
+        self.give_up();
+        self.look_for_clock(host);
         for input in std::mem::take(&mut self.pulses) {
             self.timing_pulse(host, input);
         }
@@ -234,14 +276,20 @@ impl SoftCard {
         else {
             return 0;
         };
+        if self.resetting && ![card::THIS.kind, host::THIS.kind].contains(&kind) {
+            return 0;
+        }
+        if kind == card::THIS.kind && register.at == card::STATUS.at {
+            return self.resetting.into();
+        }
         let half = |value: u64, low: usize| (value >> (8 * (register.at - low))) as u32;
         if kind == card::THIS.kind && (card::STAMP.at..=card::STAMP_HIGH.at).contains(&register.at)
         {
             return half(self.stamp(), card::STAMP.at);
         }
         if kind == host::THIS.kind && register.at == host::STATUS.at {
-            // All that it begins is done at once.
-            let bits = [true, self.bus_master, self.msix];
+            // All that it begins is done at once, but for that.
+            let bits = [!self.is_waiting(), self.bus_master, self.msix];
             let bits = bits.iter().enumerate();
             let bits = bits.fold(0, |word, (i, &bit)| word | u32::from(bit) << i);
             return bits | MAX_PAYLOAD.ilog2().saturating_sub(7) << 4 | (MAX_READ.ilog2() - 7) << 8;
@@ -268,6 +316,10 @@ impl SoftCard {
 
     /// The host writes a register.
     fn set(&mut self, at: usize, value: u32) {
+        let kept = |kind| [card::THIS.kind, host::THIS.kind].contains(&kind);
+        if self.resetting && !self.store.place(at).is_some_and(|place| kept(place.kind)) {
+            return;
+        }
         let before = self.store.get(at);
         let now = self.store.write(at, value);
         let Some(Place {
@@ -281,10 +333,13 @@ impl SoftCard {
         };
         match kind {
             kind if kind == card::THIS.kind && register.at == card::CTRL.at && value & 1 == 1 => {
-                self.store.reset();
-                self.clear();
+                self.resetting = self.is_waiting();
+                if !self.resetting {
+                    self.store.reset();
+                    self.clear();
+                }
             }
-            kind if kind == timing_block::THIS.kind => self.timing_written(register.at),
+            kind if kind == timing_block::THIS.kind => self.timing_written(register.at, before),
             kind if kind == event::THIS.kind => self.queue_written(n, register.at, before, now),
             kind if kind == tx::THIS.kind => self.ring_written(n, register.at, before, now),
             kind if kind == clop::THIS.kind => self.list_written(n, register.at, before, now),
@@ -355,8 +410,11 @@ impl SimulatedCard for SoftCard {
         self.clear();
     }
 
-    fn put(&mut self, port: usize, frame: WireFrame) {
-        self.arrive(port, frame);
+    fn put(&mut self, which: usize, frame: WireFrame) {
+        // A port that hears the other of its pair does not hear its wire.
+        if which < PORTS && self.port_get(which, port::MAC_CTRL) & 4 == 0 {
+            self.arrive(which, frame);
+        }
     }
 
     fn coming(&self, port: usize) -> usize {
@@ -375,5 +433,9 @@ impl SimulatedCard for SoftCard {
 
     fn pulse(&mut self, input: TimingInput) {
         self.pulses.push(input);
+    }
+
+    fn send_stray_completion(&mut self, _tag: u16) {
+        self.host_count(host::RD_UNEXPECTED);
     }
 }

@@ -35,8 +35,9 @@ pub(super) struct Port {
     /// Frames that the MAC is to send, and when it may begin the next one.
     pub(super) out: VecDeque<Vec<u8>>,
     pub(super) out_free: u64,
-    /// Until when the other side asked for a pause.
+    /// Until when the other side asked for a pause, and since when that holds a frame back.
     pub(super) paused: u64,
+    held: Option<u64>,
     pub(super) fifo: VecDeque<Payload>,
     pub(super) sender: super::send::Sender,
 }
@@ -51,6 +52,7 @@ impl Default for Port {
             out: VecDeque::new(),
             out_free: 0,
             paused: 0,
+            held: None,
             fifo: VecDeque::new(),
             sender: super::send::Sender::default(),
         }
@@ -148,6 +150,7 @@ impl SoftCard {
         if to_mac && word(&bytes, 12) == 0x8808 && word(&bytes, 14) == 1 {
             self.port_count(n, port::RX_PAUSE, 1);
             if control & 32 != 0 {
+                // 0 quanta end a pause.
                 let quanta = u64::from(word(&bytes, 16));
                 let until = self.now + quanta * 8 * NET_PS;
                 self.ports[n].paused = until;
@@ -159,6 +162,7 @@ impl SoftCard {
 
     /// A good frame, from the MAC to whoever it is for.
     fn take(&mut self, n: usize, bytes: Vec<u8>, max_frame: usize) {
+        let on_wire = bytes.len();
         let settings = self.settings(n);
         let taken = judge(&bytes, &settings, |udp| self.stream(n, udp).is_some());
         let (list, bound, source_port, bytes) = match taken {
@@ -216,14 +220,16 @@ impl SoftCard {
                 None => return,
             },
         };
-        let stamp = self.stamp();
+        // It began when its first bit came.
+        let begun = self.now.saturating_sub(Port::duration(on_wire));
+        let stamps = [self.stamp_at(begun), self.stamp()];
         let payload = Payload {
             list: n * 32 + list,
             bytes,
             bound,
             source_port,
-            wire: self.wire_now(),
-            stamps: [stamp, stamp],
+            wire: self.wire_at(begun),
+            stamps,
         };
         let fifo = &self.ports[n].fifo;
         let used: usize = fifo.iter().map(|payload| payload.bytes.len() + 8).sum();
@@ -285,8 +291,16 @@ impl SoftCard {
         loop {
             let control = self.port_get(n, port::MAC_CTRL);
             let state = &mut self.ports[n];
-            let begins = control & 2 != 0 && state.out_free <= self.now && state.paused <= self.now;
-            if !begins {
+            let is_ready = control & 2 != 0 && state.out_free <= self.now && !state.out.is_empty();
+            if is_ready && state.paused > self.now {
+                state.held.get_or_insert(self.now);
+            }
+            if let Some(since) = state.held.filter(|_| state.paused <= self.now) {
+                state.held = None;
+                self.port_count(n, port::TX_PAUSED, (self.now - since) / NET_PS);
+            }
+            let state = &mut self.ports[n];
+            if !is_ready || state.paused > self.now {
                 return;
             }
             let Some(mut frame) = state.out.pop_front() else {

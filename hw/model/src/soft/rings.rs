@@ -12,7 +12,7 @@ use crate::layouts::{
     TX_SENT_PACKETS, TX_SENT_STAGES, TX_SENT_STATUS,
 };
 use crate::registers::tx;
-use crate::simulated::Host;
+use crate::simulated::{Host, ReadError};
 
 /// Status of a packet.
 const PASSED_ON: u32 = 0;
@@ -79,12 +79,25 @@ impl Packet {
     }
 }
 
+/// What a read that is not answered was for.
+enum Unanswered {
+    /// A descriptor.
+    Descriptor,
+    /// A piece of a packet: whether it is the last one, and an event is asked for.
+    Piece {
+        packet: Packet,
+        ends: bool,
+        asked: bool,
+    },
+}
+
 /// A ring, beside its registers.
 #[derive(Default)]
 pub(super) struct Ring {
     consumer: u32,
     error: bool,
     packet: Option<Packet>,
+    unanswered: Option<Unanswered>,
     /// Since the last event.
     packets: u32,
     bytes: u64,
@@ -125,12 +138,16 @@ impl SoftCard {
         let enabled = self.store.get(Self::ring_register(n, tx::RING_CTRL)) & 1 == 1;
         let posted = self.store.get(Self::ring_register(n, tx::RING_PRODUCER));
         let all_done = !enabled || ring.error || posted == ring.consumer;
-        let idle = all_done && port.sender.is_idle() && port.out.is_empty() && ring.owed.is_none();
+        let told = ring.owed.is_none() && ring.unanswered.is_none();
+        let idle = all_done && port.sender.is_idle() && port.out.is_empty() && told;
         u32::from(idle) | u32::from(ring.error) << 1 | u32::from(ring.owed.is_some()) << 2
     }
 
     /// Goes on with a ring, as far as it can.
     pub(super) fn work_ring(&mut self, host: &mut dyn Host, n: usize) {
+        if self.is_waiting() {
+            return;
+        }
         let control = self.store.get(Self::ring_register(n, tx::RING_CTRL));
         let queue = (control >> 16 & 7) as usize;
         if let Some((index, length, status)) = self.rings[n].owed {
@@ -139,6 +156,15 @@ impl SoftCard {
             }
             self.rings[n].owed = None;
             self.tell_sent(host, n, queue, index, length, status);
+        }
+        match self.rings[n].unanswered.take() {
+            Some(Unanswered::Descriptor) => return self.stop_ring(host, n, queue),
+            Some(Unanswered::Piece {
+                packet,
+                ends,
+                asked,
+            }) => self.end_piece(host, n, queue, packet, ends, asked),
+            None => {}
         }
         let size = 1_u32 << (control >> 8 & 31).clamp(3, 16);
         let base = self.store.get64(Self::ring_register(n, tx::RING_BASE));
@@ -164,9 +190,16 @@ impl SoftCard {
             let mut descriptor = Descriptor::default();
             match self.dma_read(host, at, TX_DESCRIPTOR_SIZE) {
                 Ok(bytes) => descriptor.0.copy_from_slice(&bytes),
+                Err(ReadError::Unanswered) => {
+                    self.rings[n].unanswered = Some(Unanswered::Descriptor);
+                    return;
+                }
                 Err(_) => return self.stop_ring(host, n, queue),
             }
             self.piece(host, n, queue, descriptor);
+            if self.is_waiting() {
+                return;
+            }
         }
     }
 
@@ -201,8 +234,29 @@ impl SoftCard {
                 Err(_) => packet.is_unreadable = true,
             }
         }
+        let asked = descriptor.has(TX_DESCRIPTOR_EVENT);
+        if self.is_waiting() {
+            self.rings[n].unanswered = Some(Unanswered::Piece {
+                packet,
+                ends,
+                asked,
+            });
+        } else {
+            self.end_piece(host, n, queue, packet, ends, asked);
+        }
+    }
+
+    /// A piece has been read, or has not.
+    fn end_piece(
+        &mut self,
+        host: &mut dyn Host,
+        n: usize,
+        queue: usize,
+        packet: Packet,
+        ends: bool,
+        asked: bool,
+    ) {
         if ends {
-            let asked = descriptor.has(TX_DESCRIPTOR_EVENT);
             self.end_packet(host, n, queue, packet, asked);
         } else {
             self.rings[n].packet = Some(packet);

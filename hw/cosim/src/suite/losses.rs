@@ -1,0 +1,220 @@
+//! Losses that no frame is to blame for: fifos that are full, a host that does not answer or does not
+//! let the card reach it, links with a fault, and pauses.
+
+use pollux_card_model::registers::{card, clop, host, port, tx};
+use pollux_card_model::{LinkSignal, ReadError, SimulatedCard, WireFrame};
+use pollux_pmd::bus::Device;
+
+use super::answers::ping;
+use super::transmit::Sending;
+use super::{Make, US, count, end, rig, sent, settle};
+use crate::rig::{Form, Rig, datagram};
+
+/// A rig that receives payloads on port 0.
+fn receiving<C: SimulatedCard>(make: Make<'_, C>) -> Rig<C> {
+    let mut rig = rig(make);
+    rig.add_list(0, 4096, 1000);
+    rig.add_stream(0, 0, 5000, Form::Payload);
+    rig.enable(0);
+    rig
+}
+
+fn host_count<C: SimulatedCard>(rig: &Rig<C>, register: pollux_card_model::Register) -> u64 {
+    rig.read64(&host::THIS, 0, register, 0)
+}
+
+/// The host takes nothing: what fits the fifo waits, the rest is dropped whole and counted once.
+pub fn a_full_receive_fifo_drops_whole_frames<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut rig = receiving(make);
+    rig.write(&host::THIS, 0, host::CTRL, 0, 1);
+    for n in 0..40 {
+        rig.put(0, datagram(0, n, 5000, &[n as u8; 1000]));
+    }
+    while rig.device.with(|card, _| card.coming(0)) > 0 {
+        rig.advance(2 * US);
+    }
+    rig.advance(5 * US);
+    assert_eq!(count(&rig, 0, port::RX_FRAMES), 40);
+    let dropped = count(&rig, 0, port::DROP_OVERFLOW);
+    assert!((20..35).contains(&dropped), "{dropped} of 40");
+    rig.write(&host::THIS, 0, host::CTRL, 0, 0);
+    // A place takes 8 bytes in each cycle.
+    rig.advance(20 * US);
+    let found = settle(&mut rig);
+    assert_eq!(found.len() as u64 + dropped, 40);
+    for payload in &found {
+        assert_eq!(payload.bytes, [payload.source_port as u8; 1000]);
+    }
+    // All is as it was.
+    rig.put(0, datagram(0, 7, 5000, b"behind"));
+    assert_eq!(settle(&mut rig).len(), 1);
+    assert_eq!(count(&rig, 0, port::DROP_OVERFLOW), dropped);
+    end(rig);
+}
+
+/// Pings while nothing may be sent: those that find no room are counted, the others are answered.
+pub fn answers_without_room_are_counted<C: SimulatedCard>(make: Make<'_, C>) {
+    let rig = receiving(make);
+    rig.write(&port::THIS, 0, port::MAC_CTRL, 0, 1);
+    for _ in 0..30 {
+        rig.put(0, WireFrame::good(ping(1000)));
+    }
+    rig.advance(40 * US);
+    let dropped = count(&rig, 0, port::DROP_ANSWER);
+    assert!(dropped > 0, "there was room for 30 answers");
+    rig.write(&port::THIS, 0, port::MAC_CTRL, 0, 3);
+    rig.advance(30 * US);
+    let answers = sent(&rig, 0).len() as u64;
+    assert_eq!(answers, count(&rig, 0, port::ECHO_FRAMES));
+    assert_eq!(answers + dropped, 30);
+    end(rig);
+}
+
+/// The other side does not hear us.
+pub fn what_is_sent_into_a_fault_is_thrown_away<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut sending = Sending::new(make);
+    for signal in [LinkSignal::LocalFault, LinkSignal::RemoteFault] {
+        let before = count(&sending.rig, 0, port::TX_FAULT);
+        sending
+            .rig
+            .device
+            .with(|card, _| card.set_signal(0, signal));
+        sending.rig.advance(5 * US);
+        sending.packet(b"lost", 0, 0);
+        sending.doorbell();
+        assert!(sending.payloads().is_empty(), "{signal:?}");
+        assert_eq!(count(&sending.rig, 0, port::TX_FAULT), before + 1);
+        let up = LinkSignal::Idle;
+        sending.rig.device.with(|card, _| card.set_signal(0, up));
+        sending.rig.advance(5 * US);
+        sending.packet(b"sent", 0, 0);
+        sending.doorbell();
+        assert_eq!(sending.payloads(), [b"sent"], "{signal:?}");
+    }
+    assert_eq!(sending.events().len(), 4);
+    end(sending.rig);
+}
+
+/// IEEE 802.3, annex 31B: so many times 512 bits.
+fn pause(quanta: u16) -> WireFrame {
+    let mut frame = vec![1, 0x80, 0xc2, 0, 0, 1, 2, 0, 0, 0, 0, 9, 0x88, 0x08, 0, 1];
+    frame.extend(quanta.to_be_bytes());
+    frame.resize(60, 0);
+    WireFrame::good(frame)
+}
+
+/// For as long as asked for, until it is taken back, or not at all; the card counts how long.
+pub fn pause_frames_hold_frames_back<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut sending = Sending::new(make);
+    let status = |sending: &Sending<C>| {
+        let status = sending.rig.read(&port::THIS, 0, port::MAC_STATUS, 0);
+        status >> 5 & 1 == 1
+    };
+    let mac = |sending: &Sending<C>, honours: u32| {
+        let control = honours << 5 | 0b11;
+        sending
+            .rig
+            .write(&port::THIS, 0, port::MAC_CTRL, 0, control);
+    };
+    mac(&sending, 1);
+    // 2000 x 51.2 ns.
+    sending.rig.put(0, pause(2000));
+    sending.rig.advance(5 * US);
+    assert!(status(&sending));
+    sending.packet(b"waits", 0, 0);
+    sending.doorbell();
+    assert!(sending.payloads().is_empty());
+    sending.rig.advance(60 * US);
+    assert_eq!(sending.payloads(), [b"waits"]);
+    assert!(!status(&sending));
+    let paused = count(&sending.rig, 0, port::TX_PAUSED);
+    assert!((8_000..=16_000).contains(&paused), "{paused} cycles");
+    // As long as can be, and taken back.
+    sending.rig.put(0, pause(u16::MAX));
+    sending.rig.advance(5 * US);
+    sending.packet(b"waits", 0, 0);
+    sending.doorbell();
+    assert!(sending.payloads().is_empty());
+    sending.rig.put(0, pause(0));
+    assert_eq!(sending.payloads(), [b"waits"]);
+    // A MAC that is told not to honour it still takes the frame.
+    mac(&sending, 0);
+    sending.rig.put(0, pause(u16::MAX));
+    sending.rig.advance(5 * US);
+    sending.packet(b"goes", 0, 0);
+    sending.doorbell();
+    assert_eq!(sending.payloads(), [b"goes"]);
+    assert_eq!(count(&sending.rig, 0, port::RX_PAUSE), 4);
+    assert_eq!(sending.events().len(), 3);
+    end(sending.rig);
+}
+
+/// PCI 3.0 section 6.2.2: the card takes what comes, and reaches nothing.
+pub fn writes_without_bus_mastering_are_thrown_away<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut rig = receiving(make);
+    rig.device.set_bus_master(false).unwrap();
+    rig.put(0, datagram(0, 7, 5000, &[1; 100]));
+    rig.advance(10 * US);
+    assert!(host_count(&rig, host::WR_DISCARDED) > 0);
+    let status = rig.read(&host::THIS, 0, host::STATUS, 0);
+    assert_eq!(status & 3, 1, "idle, and no master");
+    rig.device.set_bus_master(true).unwrap();
+    assert!(rig.receive().is_empty());
+    end(rig);
+}
+
+/// Nothing comes of them, and reads go on.
+pub fn completions_that_nobody_waits_for_are_counted<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut sending = Sending::new(make);
+    let before = host_count(&sending.rig, host::RD_UNEXPECTED);
+    for tag in [0, 9, 31, 200] {
+        sending
+            .rig
+            .device
+            .with(|card, _| card.send_stray_completion(tag));
+        sending.rig.advance(5 * US);
+        sending.packet(b"sent", 0, 0);
+        sending.doorbell();
+        assert_eq!(sending.payloads(), [b"sent"], "tag {tag}");
+    }
+    assert_eq!(host_count(&sending.rig, host::RD_UNEXPECTED), before + 4);
+    assert_eq!(sending.events().len(), 4);
+    end(sending.rig);
+}
+
+/// A read stays open for as long as its answer may take; a reset waits for it too.
+pub fn a_read_without_an_answer_ends_by_its_timeout<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut sending = Sending::new(make);
+    // 200 us.
+    sending.rig.write(&host::THIS, 0, host::TIMEOUT, 0, 50_000);
+    let is_idle = |sending: &Sending<C>| {
+        let status = sending.rig.read(&host::THIS, 0, host::STATUS, 0);
+        status & 1 == 1
+    };
+    sending.fail_reads([None, Some(ReadError::Unanswered)]);
+    sending.packet(b"lost", 0, 0);
+    sending.doorbell();
+    assert!(sending.events().is_empty() && !is_idle(&sending));
+    let ring = sending.rig.read(&tx::THIS, 0, tx::RING_STATUS, 0);
+    assert_eq!(ring & 1, 0, "the ring is at rest");
+    sending.rig.advance(200 * US);
+    assert_eq!(sending.events(), [(1, 1, 2)]);
+    assert!(is_idle(&sending));
+    assert_eq!(host_count(&sending.rig, host::RD_TIMEOUT), 1);
+    // A reset while one is open.
+    sending.fail_reads([Some(ReadError::Unanswered)]);
+    sending.packet(b"lost", 0, 0);
+    sending.doorbell();
+    assert!(!is_idle(&sending));
+    sending.rig.write(&card::THIS, 0, card::CTRL, 0, 1);
+    let resetting = |sending: &Sending<C>| sending.rig.read(&card::THIS, 0, card::STATUS, 0) & 1;
+    assert_eq!(resetting(&sending), 1);
+    let list = sending.rig.read(&clop::THIS, 0, clop::BLOCK, 0);
+    assert_eq!(list, 0, "no other block may be read");
+    sending.rig.advance(250 * US);
+    assert_eq!(resetting(&sending), 0);
+    assert_eq!(host_count(&sending.rig, host::RD_TIMEOUT), 2);
+    assert!(is_idle(&sending) && sending.events().is_empty());
+    assert_eq!(sending.rig.read(&tx::THIS, 0, tx::RING_CTRL, 0) & 1, 0);
+    end(sending.rig);
+}
