@@ -57,6 +57,7 @@ pub(crate) const DESCRIPTION: Description = Description {
         VF_VLANS,
         card::options::IP,
         card::options::MAC,
+        card::options::LOOP,
     ],
     features: &[
         (Feature::Receive, Support::Yes),

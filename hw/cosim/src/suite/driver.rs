@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use pollux_card_model::registers::host;
 use pollux_card_model::{FrameEnd, ReadError, SimulatedCard, WireFrame};
 use pollux_mempool::region::PageSize;
 use pollux_mempool::time::Ns;
 use pollux_mempool::{Burst, Mempool, PoolCache, PoolConfig};
+use pollux_pmd::bus::{Bus, Device};
 use pollux_pmd::drivers::card;
 use pollux_pmd::{Balance, Cause, Configured, Port, PortConfig, RxQueue, StartedPort, TxQueue};
 use rand::{RngExt, SeedableRng};
@@ -225,10 +227,15 @@ pub fn a_port_outlives_failed_reads<C: SimulatedCard>(make: Make<'_, C>) {
     let (device, pool) = (CosimDevice::new(make()), pool());
     let port = configured(&device, &pool, 1);
     let mut bench = Bench::start(&device, &pool, port);
+    // 8 us, so that nobody waits for it.
+    let bus = device.bar(0, 128 << 10).unwrap();
+    bus.write32(host::THIS.at + host::TIMEOUT.at, 2000);
+    bus.write32(host::THIS.at + host::QUARANTINE.at, 4000);
     let errors = [
         ReadError::Unsupported,
         ReadError::Abort,
         ReadError::Poisoned,
+        ReadError::Unanswered,
     ];
     for (n, error) in errors.into_iter().enumerate() {
         for first in [None, Some(error)] {
@@ -244,7 +251,7 @@ pub fn a_port_outlives_failed_reads<C: SimulatedCard>(make: Make<'_, C>) {
         }
     }
     let (_, _, errors) = bench.stop();
-    assert_eq!(errors, 6);
+    assert_eq!(errors, 8);
 }
 
 /// Frames good and bad, bursts, pauses, pools that are empty: nothing is lost without a cause.

@@ -16,6 +16,7 @@ mod generator;
 mod interrupts;
 mod lists;
 mod losses;
+mod offload;
 mod receive;
 mod registers;
 mod streams;
@@ -31,6 +32,7 @@ pub use generator::*;
 pub use interrupts::*;
 pub use lists::*;
 pub use losses::*;
+pub use offload::*;
 pub use receive::*;
 pub use registers::*;
 pub use streams::*;
@@ -135,6 +137,12 @@ macro_rules! conformance {
             a_port_stops_under_traffic,
             a_port_outlives_failed_reads,
             streams_come_without_a_copy,
+            datagrams_get_their_headers_from_the_card,
+            datagrams_without_a_station_are_counted,
+            a_missing_page_is_entered_again,
+            a_reader_sleeps_until_enough_has_come,
+            the_driver_tells_the_time,
+            the_driver_generates_and_receives_it,
             a_soak_balances,
         );
     };

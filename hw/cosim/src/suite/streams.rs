@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pollux_card_model::SimulatedCard;
 use pollux_mempool::time::Ns;
-use pollux_pmd::drivers::card::{Announced, Form, StreamConfig, Streams};
+use pollux_pmd::drivers::card::{Announced, Form, StreamConfig, Streams, StreamsConfig};
 use pollux_pmd::event::{ClopConfig, Framing};
 
 use super::Make;
@@ -37,9 +37,13 @@ pub fn streams_come_without_a_copy<C: SimulatedCard>(make: Make<'_, C>) {
         stream(0, 5001, Framing::Bare { stride: 64 }),
         stream(1, 5000, Framing::Records),
     ];
+    let config = StreamsConfig {
+        streams: configs.to_vec(),
+        ..StreamsConfig::default()
+    };
     for round in 0..3_u64 {
         let shared = Arc::new(device.clone());
-        let mut streams = Streams::start(shared, &spec, &configs).unwrap();
+        let mut streams = Streams::start(shared, &spec, &config).unwrap();
         let (mut delivered, mut put, mut kept) = (0_u64, 0_u64, Vec::new());
         for number in 0..60_u8 {
             for (port, udp) in [(0, 5000), (0, 5001), (1, 5000), (1, 5001)] {

@@ -3,12 +3,21 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pollux_mempool::time::Ns;
+
 use super::nic::{GONE, Nic};
 use super::options::Options;
-use super::registers::port;
+use super::registers::{card, port};
 use crate::bus::{Bus, Device};
 use crate::driver::{Link, Megabits};
+use crate::net::MacAddr;
 use crate::port::RxState;
+
+/// How often the station of a datagram is asked for, and how long after each other. The datagram
+/// waits, and those behind it: no longer altogether than [`PATIENCE`](super::nic::PATIENCE), so that
+/// a ring that is stopped comes to rest.
+const ARP_TRIES: u32 = 4;
+const ARP_RETRY: Ns = Ns(20_000_000);
 
 /// A port of the card. Clones are the same port.
 pub(super) struct Control<D: Device> {
@@ -38,11 +47,17 @@ impl<D: Device> Control<D> {
         }
     }
 
-    /// Tells a port what it is before frames can pass: `net` is what else it passes on. Its MAC stays
-    /// off.
-    pub(super) fn set_up(nic: &Nic<D>, n: usize, options: &Options, net: u32) -> Self {
+    /// Tells a port what it is before frames can pass: the address of its station, and `net`, what
+    /// else it passes on. Its MAC stays off.
+    pub(super) fn set_up(
+        nic: &Nic<D>,
+        n: usize,
+        station: MacAddr,
+        options: &Options,
+        net: u32,
+    ) -> Self {
         let at = |register| nic.port(n, register);
-        let [a, b, c, d, e, f] = options.mac.0;
+        let [a, b, c, d, e, f] = station.0;
         let station = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
         nic.write64(at(port::MAC), station);
         // With the FCS.
@@ -63,7 +78,14 @@ impl<D: Device> Control<D> {
         if options.multicast {
             mac |= port::MAC_CTRL_MULTICAST;
         }
+        if options.looped {
+            mac |= port::MAC_CTRL_LOOP;
+        }
         nic.bus.write32(at(port::NET_CTRL), net);
+        nic.bus.write32(at(port::ARP_CTRL), ARP_TRIES);
+        let retry = nic.cycles(card::NET_KHZ, ARP_RETRY);
+        nic.bus.write32(at(port::ARP_RETRY), retry);
+        nic.bus.write32(at(port::MAC_CTRL), mac);
         Self::new(nic, n, mac)
     }
 

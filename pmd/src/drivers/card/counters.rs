@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::nic::Nic;
-use super::registers::{clop, host, port, tlb, tx};
+use super::registers::{clop, host, port, timing, tlb, tx};
 use crate::bus::Device;
 use crate::bus::registers::Register;
 use crate::driver::Statistics;
@@ -144,6 +144,9 @@ pub(super) fn statistics<D: Device>(nic: &Nic<D>, lists: &[usize]) -> Statistics
     }
     for register in counters(tlb::REGISTERS, tlb::FAULTS, tlb::EVENTS_LOST) {
         add("tlb_".into(), nic.at.tlb, register, 0);
+    }
+    for register in counters(timing::REGISTERS, timing::CLOCKS, timing::EVENTS_LOST) {
+        add("timing_".into(), nic.at.timing, register, 0);
     }
     all
 }

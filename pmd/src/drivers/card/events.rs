@@ -3,8 +3,10 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
+use pollux_mempool::time::Ns;
+
 use super::nic::Nic;
-use super::registers::event;
+use super::registers::{card, event};
 use crate::bus::{Bus, BusError, Device, DmaMapping, Interrupts};
 use crate::event::{EventConsumer, EventQueue, Released};
 
@@ -14,6 +16,25 @@ const SPARE: usize = 4;
 
 /// Fewest records of a queue.
 const LEAST: usize = 8;
+
+/// When a queue that was armed interrupts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wake {
+    /// After so many events that were not seen ...
+    pub events: u16,
+    /// ... or so long after the first of them, whichever comes first.
+    pub hold: Ns,
+}
+
+impl Default for Wake {
+    /// With the first event.
+    fn default() -> Self {
+        Self {
+            events: 1,
+            hold: Ns(0),
+        }
+    }
+}
 
 /// Tells the card how far its consumer is.
 pub(super) struct Register<B> {
@@ -37,8 +58,8 @@ pub(super) struct Events<D: Device> {
 }
 
 impl<D: Device> Events<D> {
-    /// Sets queue number `queue` up, for so many events that nobody has looked at. The mapping is
-    /// to be kept as long as the card runs.
+    /// Sets queue number `queue` up, for so many events that nobody has looked at, which interrupts
+    /// for the first of them. The mapping is to be kept as long as the card runs.
     ///
     /// # Errors
     /// Memory that cannot be had, or that the card cannot be given.
@@ -58,9 +79,6 @@ impl<D: Device> Events<D> {
             .map_err(|error| nic.error(error.to_string()))?;
         let at = nic.at.event;
         nic.write64(at + event::QUEUE_BASE.of(queue), base.0);
-        // An interrupt for the first event behind the one that was seen.
-        nic.bus.write32(at + event::QUEUE_COUNT.of(queue), 1);
-        nic.bus.write32(at + event::QUEUE_HOLD.of(queue), 0);
         nic.bus.write32(
             at + event::QUEUE_CTRL.of(queue),
             event::QUEUE_CTRL_ENABLE | records.trailing_zeros() << 8,
@@ -75,7 +93,17 @@ impl<D: Device> Events<D> {
             interrupts,
             consumer: memory.into_consumer(told),
         };
+        events.set_wake(Wake::default());
         Ok((events, mapping))
+    }
+
+    /// Says when it interrupts.
+    pub(super) fn set_wake(&self, wake: Wake) {
+        let (nic, at) = (&self.nic, self.nic.at.event);
+        let hold = nic.cycles(card::CORE_KHZ, wake.hold);
+        let count = at + event::QUEUE_COUNT.of(self.queue);
+        nic.bus.write32(count, wake.events.max(1).into());
+        nic.bus.write32(at + event::QUEUE_HOLD.of(self.queue), hold);
     }
 
     /// The next event.

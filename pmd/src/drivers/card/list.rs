@@ -1,7 +1,5 @@
 //! A list of buffers that the card fills.
 
-use pollux_mempool::time::Ns;
-
 use super::memory::{Page, Tlb, page};
 use super::nic::{LISTS, Nic};
 use super::registers::{card, clop};
@@ -34,7 +32,7 @@ impl<D: Device> List<D> {
     /// What the list cannot be, memory that cannot be had, or that the card cannot be given.
     pub(super) fn new(
         nic: &Nic<D>,
-        tlb: &mut Tlb,
+        tlb: &mut Tlb<D>,
         queue: usize,
         config: &ClopConfig,
     ) -> Result<(Self, DmaMapping), BusError> {
@@ -65,15 +63,17 @@ impl<D: Device> List<D> {
         } = page(nic, len, &config.memory)?;
         let region = mapping.region().clone();
         let list = DeviceClop::new(config, region, offset).map_err(|error| refused(&error))?;
-        let address = tlb.add(nic, len, bus)?;
+        let address = tlb.add(len, bus);
         let (at, number) = (nic.at.clop, usize::from(config.stream));
+        let stamps = nic.cycles(card::NET_KHZ, config.timeout);
+        let stamps = stamps.min(clop::LIST_TIMEOUT_VALUE);
         nic.bus.write32(at + clop::LIST_CTRL.of(number), 0);
         nic.write64(at + clop::LIST_BASE.of(number), address);
         let settings = [
             (clop::LIST_SIZE, config.size as u32),
             (clop::LIST_COUNT, config.buffers as u32),
             (clop::LIST_MODE, mode | (queue as u32) << 4),
-            (clop::LIST_TIMEOUT, stamps(nic, config.timeout)),
+            (clop::LIST_TIMEOUT, stamps),
             (clop::LIST_RELEASED, 0),
             (clop::LIST_CTRL, clop::LIST_CTRL_ENABLE),
         ];
@@ -128,11 +128,4 @@ impl<D: Device> List<D> {
     pub(super) fn disable(&self) {
         self.nic.bus.write32(self.control(), 0);
     }
-}
-
-/// A time in stamps, as long as one can be at most.
-fn stamps<D: Device>(nic: &Nic<D>, time: Ns) -> u32 {
-    let khz = nic.bus.read32(nic.at.card + card::NET_KHZ.at);
-    let stamps = u128::from(time.0) * u128::from(khz) / 1_000_000;
-    stamps.min(u128::from(clop::LIST_TIMEOUT_VALUE)) as u32
 }

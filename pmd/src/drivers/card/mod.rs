@@ -7,10 +7,12 @@
 //! | registers, layouts | as tables | `registers.rs`, `layouts.rs` |
 //! | `Nic` | the card as a whole: what it is, its blocks, reset, rest | `nic.rs` |
 //! | `Control` | a port: its switches, and its link | `control.rs` |
-//! | `Tlb` | what the card reaches | `memory.rs` |
+//! | `Tlb` | what the card reaches, and misses | `memory.rs` |
 //! | `List`, `Events` | buffers that it fills, and how it announces them | `list.rs`, `events.rs` |
 //! | `Rx`, `Tx` | whole frames | `rx.rs`, `tx.rs`, `ring.rs` |
-//! | `Streams` | payloads without a copy | `stream.rs` |
+//! | `Streams` | payloads without a copy, one way and the other | `stream.rs`, `send.rs` |
+//! | `Timing` | the card's time, and its timing input | `timing.rs` |
+//! | `Generator` | packets without a host | `generator.rs` |
 //! | `Losses` | statistics | `counters.rs` |
 //! | `Options` | what a spec says | `options.rs` |
 //! | `Model` | the card in software (`hw/model`), for the tests | `model.rs` |
@@ -21,7 +23,8 @@
 //! wire n. Frames that are received come by the catch-all list of their wire and are copied once,
 //! into buffers of the pool; those that are sent are read by the card from where they are.
 //!
-//! Payloads of chosen UDP ports come without a copy as [`Streams`], in buffers that the card fills.
+//! Payloads of chosen UDP ports come without a copy as [`Streams`], in buffers that the card fills;
+//! payloads that are sent so get their headers from the card.
 //!
 //! # The device is not trusted
 //!
@@ -34,6 +37,7 @@
 mod control;
 mod counters;
 mod events;
+mod generator;
 #[cfg(any(test, fuzzing))]
 pub mod hostile;
 #[allow(dead_code, reason = "made whole, whatever the driver needs of it")]
@@ -48,9 +52,11 @@ pub(super) mod options;
 mod registers;
 mod ring;
 mod rx;
+mod send;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod timing;
 mod tx;
 
 use std::sync::Arc;
@@ -58,7 +64,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pollux_mempool::time::Ns;
 
-pub use self::stream::{Announced, Form, StreamConfig, Streams};
+pub use self::events::Wake;
+pub use self::generator::Generator;
+pub use self::send::{Datagram, DatagramChecksum, SendConfig};
+pub use self::stream::{Announced, Form, StreamConfig, Streams, StreamsConfig};
+pub use self::timing::{Edge, EdgeKind, ExternalClock, Latched, Timing, TimingConfig, TimingFlags};
 
 use self::control::{Control, Watch};
 use self::counters::{Losses, statistics};
@@ -94,6 +104,9 @@ const PER_FRAME: usize = 2048;
 
 /// Least buffers of a list.
 const BUFFERS: usize = 8;
+
+/// The receive queue that is told of faults of the TLB.
+const FAULTS_TO: usize = 0;
 
 /// How long a frame waits at most for others to share its buffer with.
 const HOLD: Ns = Ns(2_000);
@@ -154,30 +167,40 @@ impl<D: Device> Card<D> {
         running.mappings.push(frames);
         let (rx_queues, tx_queues) = (config.rx_queues.into(), config.tx_queues.into());
         let catch = port::NET_CTRL_CATCH_UDP | port::NET_CTRL_CATCH_OTHER;
-        let controls: Vec<_> = (0..usize::max(rx_queues, tx_queues))
-            .map(|n| Control::set_up(nic, n, &self.options, catch))
+        let mut ports = usize::max(rx_queues, tx_queues);
+        if self.options.looped {
+            // Both of a pair.
+            ports = ports.next_multiple_of(2).min(nic.has.ports);
+        }
+        let controls: Vec<_> = (0..ports)
+            .map(|n| Control::set_up(nic, n, self.options.mac, &self.options, catch))
             .collect();
-        let mut tlb = Tlb::new();
-        let mut rx: Vec<Box<dyn RxDriver>> = Vec::new();
+        let mut tlb = Tlb::new(nic, FAULTS_TO);
+        let mut rx = Vec::new();
         let mut tx: Vec<Box<dyn TxDriver>> = Vec::new();
         for (n, control) in controls.iter().enumerate().take(rx_queues) {
             let number = list::number(n, CATCH_ALL);
             let memory = self.memory(number, config.ring);
-            let (events, mapping) = Events::new(nic, n, memory.buffers, interrupts.clone())?;
+            let waiting = memory.buffers + memory::FAULTS;
+            let (events, mapping) = Events::new(nic, n, waiting, interrupts.clone())?;
             running.mappings.push(mapping);
             let (list, mapping) = List::new(nic, &mut tlb, n, &memory)?;
             running.mappings.push(mapping);
             running.lists.push(number);
-            rx.push(Box::new(Rx::new(RxParts {
+            rx.push(RxParts {
                 control: control.clone(),
                 events,
                 list,
+                tlb: None,
                 losses: Losses::new(nic, &[n], &[number]),
                 pool: config.pool.clone(),
                 longest: self.options.longest(),
                 station: self.station(n),
                 refused: self.refused.clone(),
-            })));
+            });
+        }
+        if let Some(told) = rx.get_mut(FAULTS_TO) {
+            told.tlb = Some(tlb);
         }
         for (n, control) in controls.iter().enumerate().take(tx_queues) {
             let (size, queue) = (ring_size(config.ring), nic.has.ports + n);
@@ -204,6 +227,8 @@ impl<D: Device> Card<D> {
         for control in controls.iter().take(rx_queues) {
             control.receive(true);
         }
+        let boxed = |parts| Box::new(Rx::new(parts)) as Box<dyn RxDriver>;
+        let rx = rx.into_iter().map(boxed).collect();
         Ok(Queues { rx, tx })
     }
 

@@ -191,6 +191,9 @@ impl<D: Device> Nic<D> {
         let entries = self.bus.read32(self.at.card + card::ENTRIES.at);
         let ports = (has & card::HAS_PORTS) as usize;
         let blocks = self.at.ports.iter().take_while(|&&at| at > 0).count();
+        if entries & card::ENTRIES_TLB == 0 {
+            return Err(self.error("it says that its TLB has no entry: lists need one"));
+        }
         if ports == 0 || ports > blocks {
             return Err(self.error(format!(
                 "it says that it has {ports} ports, and has registers of {blocks}"
@@ -235,6 +238,13 @@ impl<D: Device> Nic<D> {
     pub(super) fn write64(&self, at: usize, value: u64) {
         self.bus.write32(at, value as u32);
         self.bus.write32(at + 4, (value >> 32) as u32);
+    }
+
+    /// A time in cycles of a clock of the card's, whose frequency a register has in kHz.
+    pub(super) fn cycles(&self, khz: Register, time: Ns) -> u32 {
+        let khz = self.bus.read32(self.at.card + khz.at);
+        let cycles = u128::from(time.0) * u128::from(khz) / 1_000_000;
+        u32::try_from(cycles).unwrap_or(u32::MAX)
     }
 
     /// Where a register of a port is.
@@ -295,9 +305,7 @@ impl<D: Device> Nic<D> {
     /// # Errors
     /// The bus does not let it.
     pub(super) fn connect(&self) -> Result<(), BusError> {
-        let khz = self.bus.read32(self.at.card + card::CORE_KHZ.at);
-        let cycles = u64::from(khz).saturating_mul(READ_TIMEOUT.0) / 1_000_000;
-        let cycles = u32::try_from(cycles).unwrap_or(u32::MAX);
+        let cycles = self.cycles(card::CORE_KHZ, READ_TIMEOUT);
         let at = self.at.host;
         self.bus.write32(at + host::TIMEOUT.at, cycles);
         self.bus

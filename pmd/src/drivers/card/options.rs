@@ -23,11 +23,21 @@ pub(in super::super) const MAC: SpecOption = SpecOption {
     key: "mac",
     values: "MAC",
     default: "made from the device's name",
-    text: "Pollux's card: address of its ports",
+    text: "Pollux's card: address of its ports; as streams, of port 0, and those behind it count up",
+};
+
+/// Option `loop`.
+pub(in super::super) const LOOP: SpecOption = SpecOption {
+    key: "loop",
+    values: "on|off",
+    default: "off",
+    text: "Pollux's card: ports 0 and 1, and 2 and 3, are connected to each other behind their MACs, \
+           and not to their wires",
 };
 
 /// The options that its specs have.
-pub(in super::super) const OPTIONS: &[&str] = &["mtu", "promisc", "multicast", IP.key, MAC.key];
+pub(in super::super) const OPTIONS: &[&str] =
+    &["mtu", "promisc", "multicast", IP.key, MAC.key, LOOP.key];
 
 /// Longest packet: what is left of the largest frame of 9600 bytes without header, a tag of a VLAN
 /// and FCS.
@@ -46,6 +56,8 @@ pub(super) struct Options {
     pub(super) ips: Vec<Ipv4Addr>,
     pub(super) promiscuous: bool,
     pub(super) multicast: bool,
+    /// Each port hears the other of its pair.
+    pub(super) looped: bool,
 }
 
 impl Options {
@@ -78,7 +90,17 @@ impl Options {
             ips: ips(spec)?,
             promiscuous: filter.promiscuous,
             multicast,
+            looped: spec.switch(LOOP.key, false)?,
         })
+    }
+
+    /// The station of a port that is one by itself: each has an address of its own, counted up from
+    /// that of port 0.
+    pub(super) fn station(&self, port: usize) -> MacAddr {
+        let mut station = self.mac;
+        let [.., last] = &mut station.0;
+        *last = last.wrapping_add(port as u8);
+        station
     }
 
     /// Bytes of the longest frame, a tag included.

@@ -15,7 +15,9 @@ use pollux_mempool::{BurstMut, Mbuf, Mempool, PoolCache};
 use super::control::Control;
 use super::counters::Losses;
 use super::events::Events;
+use super::layouts::TlbFault;
 use super::list::List;
+use super::memory::Tlb;
 use crate::bus::Device;
 use crate::clock::Clock;
 use crate::driver::{Origin, RxDriver};
@@ -36,6 +38,8 @@ pub(super) struct RxParts<D: Device> {
     pub(super) control: Control<D>,
     pub(super) events: Events<D>,
     pub(super) list: List<D>,
+    /// The pages of all lists, with the queue that is told of faults.
+    pub(super) tlb: Option<Tlb<D>>,
     pub(super) losses: Losses<D>,
     pub(super) pool: Mempool,
     /// Bytes of the longest frame.
@@ -78,8 +82,15 @@ impl<D: Device> Rx<D> {
     /// Takes the next buffer that is announced; `false` if there is none.
     fn next_buffer(&mut self) -> bool {
         while let Some(event) = self.parts.events.poll() {
-            // Each event of this queue announces a buffer of this list, the next in turn. What a
-            // buffer holds that was not is counted at the end, as are all frames that nobody saw.
+            if event.kind == TlbFault::KIND
+                && let Some(tlb) = &mut self.parts.tlb
+                && tlb.answer(&event)
+            {
+                continue;
+            }
+            // Every other event of this queue announces a buffer of this list, the next in turn.
+            // What a buffer holds that was not is counted at the end, as are all frames that nobody
+            // saw.
             let Ok(buffer) = self.parts.list.accept(&event) else {
                 self.parts.refused.fetch_add(1, Ordering::Relaxed);
                 continue;

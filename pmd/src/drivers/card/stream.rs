@@ -4,14 +4,18 @@
 //! (`docs/formats/clop.md`) and announces a buffer when it is full, or when its oldest payload has
 //! waited for long enough. Whoever polls has the buffer until it is dropped, on any thread.
 //!
+//! The other way the card makes datagrams of payloads ([`Streams::send`]), or packets of its own
+//! ([`Streams::generate`]).
+//!
 //! ```no_run
 //! # fn with<D: pollux_pmd::bus::Device>(device: std::sync::Arc<D>) -> Result<(), Box<dyn std::error::Error>> {
-//! use pollux_pmd::drivers::card::{Form, StreamConfig, Streams};
+//! use pollux_pmd::drivers::card::{Form, StreamConfig, Streams, StreamsConfig};
 //! use pollux_pmd::event::ClopConfig;
 //!
 //! let spec = "card-sim:ip=10.0.0.1".parse()?;
 //! let hits = StreamConfig { port: 0, udp: 58913, form: Form::Hits, clop: ClopConfig::default() };
-//! let mut streams = Streams::start(device, &spec, &[hits])?;
+//! let config = StreamsConfig { streams: vec![hits], ..StreamsConfig::default() };
+//! let mut streams = Streams::start(device, &spec, &config)?;
 //! let mut delivered = 0;
 //! while let Some(announced) = streams.poll() {
 //!     for payload in announced.buffer.payloads().flatten() {
@@ -23,25 +27,53 @@
 //! # Ok(()) }
 //! ```
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pollux_mempool::{Burst, PoolCache};
 
 use super::control::Control;
-use super::counters::Losses;
-use super::events::Events;
+use super::counters::{Losses, statistics};
+use super::events::{Events, Wake};
+use super::generator::Generator;
+use super::layouts::TlbFault;
 use super::list::{self, List};
-use super::memory::Tlb;
-use super::nic::Nic;
+use super::memory::{FAULTS, Tlb};
+use super::nic::{MAX_PORTS, Nic};
 use super::options::Options;
 use super::registers::{clop, port};
+use super::ring::{self, Ring};
+use super::send::{Datagram, SendConfig, Sender};
+use super::timing::{Timing, TimingConfig};
+use super::tx::{Tx, TxParts};
 use crate::bus::{Bus, BusError, Device, DmaMapping};
+use crate::driver::Statistics;
+use crate::drivers::dma::DeviceAddresses;
 use crate::drivers::pci::bus_error;
 use crate::event::{ClopBuffer, ClopConfig};
-use crate::ledger::{Balance, Cause, Tally, TallyView};
+use crate::ledger::{Balance, Cause, SentView, Tally, TallyView};
 use crate::port::PortError;
 use crate::spec::PortSpec;
 
-/// The event queue of all streams.
-const QUEUE: usize = 0;
+/// The event queues: of all streams, and of faults; of the timing input; of what each port sends.
+const LISTS: usize = 0;
+const TIMING: usize = 1;
+const SENDERS: usize = 2;
+
+/// What a card is to do.
+#[derive(Clone, Debug, Default)]
+pub struct StreamsConfig {
+    /// What it receives.
+    pub streams: Vec<StreamConfig>,
+    /// Where it sends payloads.
+    pub send: Option<SendConfig>,
+    /// How it tells the time. Without this it counts its own, which nobody has set, and payloads
+    /// have no time stamps.
+    pub timing: TimingConfig,
+    /// When it wakes who sleeps until a buffer is announced ([`Streams::arm`]).
+    pub wake: Wake,
+}
 
 /// What of a datagram is passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,22 +113,27 @@ pub struct Announced {
 pub struct Streams<D: Device> {
     nic: Nic<D>,
     port: String,
-    controls: Vec<Control<D>>,
+    controls: [Option<Control<D>>; MAX_PORTS],
     losses: Losses<D>,
     events: Events<D>,
+    tlb: Tlb<D>,
     lists: Vec<List<D>>,
+    /// Number of each list.
+    numbers: Vec<usize>,
     /// Which of the lists has a number.
     index: [Option<u8>; clop::LIST_BASE.count],
+    timing: Timing<D>,
+    senders: [Option<Sender<D>>; MAX_PORTS],
     tally: Tally,
     /// Taken from the card last, when it is at rest.
     mappings: Vec<DmaMapping>,
-    /// Events that announced nothing that can be.
-    refused: u64,
+    /// Events that told nothing that can be.
+    refused: Arc<AtomicU64>,
 }
 
 impl<D: Device> Streams<D> {
-    /// Takes a card over and has it receive the streams. The spec says the addresses of its ports,
-    /// as for a port on it (`ip`, `mac`, `mtu`, `promisc`, `multicast`).
+    /// Takes a card over and has it do what `config` says. The spec says the addresses of its ports,
+    /// as for a port on it (`ip`, `mac`, `mtu`, `promisc`, `multicast`, `loop`).
     ///
     /// # Errors
     /// An option's value, a stream that cannot be, or a device that cannot be had, is no such card,
@@ -104,74 +141,168 @@ impl<D: Device> Streams<D> {
     pub fn start(
         device: Arc<D>,
         spec: &PortSpec,
-        streams: &[StreamConfig],
+        config: &StreamsConfig,
     ) -> Result<Self, PortError> {
         let options = Options::read(spec, device.name())?;
         let name = spec.to_string();
         let error = bus_error(&name);
         let nic = Nic::new(device).map_err(&error)?;
         nic.reset().map_err(&error)?;
-        let waiting = streams.iter().map(|stream| stream.clop.buffers).sum();
-        let events = Events::new(&nic, QUEUE, waiting, None).map_err(&error);
-        let (events, mapping) = events?;
-        let mut running = Self {
-            losses: Losses::new(&nic, &[], &[]),
-            nic,
-            port: name.clone(),
-            controls: Vec::new(),
-            events,
-            lists: Vec::new(),
-            index: [None; clop::LIST_BASE.count],
-            tally: Tally::new(),
-            mappings: vec![mapping],
-            refused: 0,
-        };
-        running.run(&options, streams).map_err(&error)?;
+        let mut running = Self::prepare(&nic, &name, config).map_err(&error)?;
+        running.run(&options, config).map_err(&error)?;
         Ok(running)
     }
 
-    fn run(&mut self, options: &Options, streams: &[StreamConfig]) -> Result<(), BusError> {
-        let mut tlb = Tlb::new();
-        let mut used = vec![0; self.nic.has.ports];
-        let mut numbers = Vec::new();
-        for (n, stream) in streams.iter().enumerate() {
-            let Some(slot) = used.get_mut(stream.port) else {
-                return Err(self.nic.error(format!(
-                    "a stream of port {}; it has ports 0 to {}",
-                    stream.port,
-                    self.nic.has.ports - 1
-                )));
-            };
-            if *slot >= port::STREAM.count {
-                return Err(self.nic.error("a port has 16 streams at most"));
-            }
-            let number = list::number(stream.port, *slot);
-            let config = ClopConfig {
-                stream: number as u16,
-                ..stream.clop.clone()
-            };
-            let (list, mapping) = List::new(&self.nic, &mut tlb, QUEUE, &config)?;
-            self.lists.push(list);
-            self.mappings.push(mapping);
-            if let Some(place) = self.index.get_mut(number) {
-                *place = Some(n as u8);
-            }
-            let at = self.nic.port(stream.port, port::STREAM) + *slot * port::STREAM.step;
-            let form = (stream.form as u32) << 16;
-            let word = port::STREAM_ENABLE | form | u32::from(stream.udp);
-            self.nic.bus.write32(at, word);
-            *slot += 1;
-            numbers.push(number);
+    /// What all of them have.
+    fn prepare(nic: &Nic<D>, name: &str, config: &StreamsConfig) -> Result<Self, BusError> {
+        let needed = SENDERS + nic.has.tx_rings;
+        if nic.has.event_queues < needed {
+            return Err(nic.error(format!(
+                "it has {} event queues, and streams need {needed}",
+                nic.has.event_queues
+            )));
         }
-        let ports: Vec<_> = (0..used.len()).filter(|&n| used[n] > 0).collect();
-        self.losses = Losses::new(&self.nic, &ports, &numbers);
-        let set_up = |&n| Control::set_up(&self.nic, n, options, 0);
-        self.controls = ports.iter().map(set_up).collect();
+        let interrupts = nic.device.interrupts(nic.has.event_queues as u16);
+        let interrupts = interrupts.ok().map(Arc::new);
+        let buffers: usize = config.streams.iter().map(|one| one.clop.buffers).sum();
+        let (events, mapping) = Events::new(nic, LISTS, buffers + FAULTS, interrupts)?;
+        events.set_wake(config.wake);
+        let mut mappings = vec![mapping];
+        let (timing, mapping) = Timing::new(nic, TIMING, &config.timing)?;
+        mappings.extend(mapping);
+        Ok(Self {
+            losses: Losses::new(nic, &[], &[]),
+            port: name.into(),
+            controls: Default::default(),
+            events,
+            tlb: Tlb::new(nic, LISTS),
+            lists: Vec::new(),
+            numbers: Vec::new(),
+            index: [None; clop::LIST_BASE.count],
+            timing,
+            senders: Default::default(),
+            tally: Tally::new(),
+            mappings,
+            refused: Arc::default(),
+            nic: nic.clone(),
+        })
+    }
+
+    fn run(&mut self, options: &Options, config: &StreamsConfig) -> Result<(), BusError> {
+        let ports = self.ports(options, config)?;
+        for &n in &ports {
+            let control = Control::set_up(&self.nic, n, options.station(n), options, 0);
+            if let Some(place) = self.controls.get_mut(n) {
+                *place = Some(control);
+            }
+        }
+        let mut used = [0; MAX_PORTS];
+        for (n, stream) in config.streams.iter().enumerate() {
+            let slot = used
+                .get_mut(stream.port)
+                .filter(|slot| **slot < port::STREAM.count);
+            let Some(slot) = slot else {
+                return Err(self.nic.error("a port has 16 streams at most"));
+            };
+            self.add_list(n, stream, *slot)?;
+            *slot += 1;
+        }
+        if let Some(send) = &config.send {
+            self.add_senders(send, options)?;
+        }
+        self.losses = Losses::new(&self.nic, &ports, &self.numbers);
         self.nic.connect()?;
-        for control in &self.controls {
+        for control in self.controls.iter().flatten() {
             // Pings and ARP are answered.
             control.send(true);
             control.receive(true);
+        }
+        Ok(())
+    }
+
+    /// The ports that do something.
+    fn ports(&self, options: &Options, config: &StreamsConfig) -> Result<Vec<usize>, BusError> {
+        let receive = config.streams.iter().map(|stream| stream.port);
+        let send = config
+            .send
+            .iter()
+            .flat_map(|send| send.ports.iter().copied());
+        let mut ports: Vec<_> = receive.chain(send).collect();
+        if let Some(&none) = ports.iter().find(|&&port| port >= self.nic.has.ports) {
+            return Err(self.nic.error(format!(
+                "port {none} is to be used; it has ports 0 to {}",
+                self.nic.has.ports - 1
+            )));
+        }
+        if options.looped {
+            let others: Vec<_> = ports.iter().map(|port| port ^ 1).collect();
+            ports.extend(others.iter().filter(|&&port| port < self.nic.has.ports));
+        }
+        ports.sort_unstable();
+        ports.dedup();
+        Ok(ports)
+    }
+
+    /// Stream number `n`, which is number `slot` of its port.
+    fn add_list(&mut self, n: usize, stream: &StreamConfig, slot: usize) -> Result<(), BusError> {
+        let number = list::number(stream.port, slot);
+        let config = ClopConfig {
+            stream: number as u16,
+            ..stream.clop.clone()
+        };
+        let (list, mapping) = List::new(&self.nic, &mut self.tlb, LISTS, &config)?;
+        self.lists.push(list);
+        self.mappings.push(mapping);
+        self.numbers.push(number);
+        if let Some(place) = self.index.get_mut(number) {
+            *place = Some(n as u8);
+        }
+        let at = self.nic.port(stream.port, port::STREAM) + slot * port::STREAM.step;
+        let form = (stream.form as u32) << 16;
+        let word = port::STREAM_ENABLE | form | u32::from(stream.udp);
+        self.nic.bus.write32(at, word);
+        Ok(())
+    }
+
+    fn add_senders(&mut self, send: &SendConfig, options: &Options) -> Result<(), BusError> {
+        let nic = self.nic.clone();
+        let payloads = nic.device.map(send.pool.region())?;
+        let mut addresses = DeviceAddresses::new();
+        addresses.add(send.pool.region(), payloads.addresses());
+        self.mappings.push(payloads);
+        if send.ring > ring::MOST {
+            return Err(nic.error(format!(
+                "a ring of {}; rings have at most {}",
+                send.ring,
+                ring::MOST
+            )));
+        }
+        let size = super::ring_size(send.ring);
+        for &n in &send.ports {
+            let control = self.controls.get(n).cloned().flatten();
+            let place = self.senders.get_mut(n).filter(|place| place.is_none());
+            let (Some(control), Some(place)) = (control.filter(|_| n < nic.has.tx_rings), place)
+            else {
+                return Err(nic.error(format!(
+                    "port {n} is to send twice, or has no ring to send by"
+                )));
+            };
+            let queue = SENDERS + n;
+            let (events, mapping) = Events::new(&nic, queue, size, None)?;
+            self.mappings.push(mapping);
+            let (ring, mapping) = Ring::new(&nic, n, size, queue)?;
+            self.mappings.push(mapping);
+            let tx = Tx::new(TxParts {
+                control,
+                ring,
+                events,
+                queue,
+                addresses: addresses.clone(),
+                pool: send.pool.clone(),
+                longest: options.longest(),
+                refused: self.refused.clone(),
+            });
+            *place = Some(Sender::new(tx, options.mtu));
         }
         Ok(())
     }
@@ -180,18 +311,21 @@ impl<D: Device> Streams<D> {
     #[inline]
     pub fn poll(&mut self) -> Option<Announced> {
         while let Some(event) = self.events.poll() {
+            if event.kind == TlbFault::KIND && self.tlb.answer(&event) {
+                continue;
+            }
             let known = self.index.get(usize::from(event.stream)).copied();
             let stream = known.flatten().map(usize::from);
             let list = stream.and_then(|stream| self.lists.get_mut(stream));
-            let Some((stream, list)) = stream.zip(list) else {
-                self.refused += 1;
+            let buffer = list.and_then(|list| {
+                let buffer = list.accept(&event).ok()?;
+                list.release();
+                Some(buffer)
+            });
+            let Some((stream, buffer)) = stream.zip(buffer) else {
+                self.refused.fetch_add(1, Ordering::Relaxed);
                 continue;
             };
-            let Ok(buffer) = list.accept(&event) else {
-                self.refused += 1;
-                continue;
-            };
-            list.release();
             self.count(&buffer);
             return Some(Announced { stream, buffer });
         }
@@ -226,10 +360,87 @@ impl<D: Device> Streams<D> {
         self.tally.view()
     }
 
-    /// Events that announced nothing that can be: a card that makes any is at fault.
+    /// Events that told nothing that can be: a card that makes any is at fault.
     #[must_use]
     pub fn refused(&self) -> u64 {
-        self.refused
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// What becomes readable when a buffer is announced, once this is [armed](Self::arm); `None`
+    /// where the device cannot interrupt.
+    #[must_use]
+    pub fn event(&self) -> Option<BorrowedFd<'_>> {
+        self.events.event()
+    }
+
+    /// Has the card signal the [`event`](Self::event), once, when buffers are announced as
+    /// [`Wake`] says, or at once if some were that have not been taken.
+    pub fn arm(&self) {
+        self.events.arm();
+    }
+
+    /// Sends payloads as datagrams by a port: takes them out of the front of `burst`, as many as
+    /// there is room for, and returns how many; none if the port does not send. The card reads them
+    /// from where they are, and it is told of all of them at once. They count as
+    /// [sent](Self::sent) when it has read them; an empty burst has its use: it counts them.
+    ///
+    /// A payload that is too long counts as an error. One whose station does not answer is lost
+    /// afterwards, which the card counts (`tx_unresolved` of its [statistics](Self::statistics)).
+    #[inline]
+    pub fn send<const N: usize>(
+        &mut self,
+        port: usize,
+        cache: &mut PoolCache,
+        burst: &mut Burst<N>,
+        datagram: &Datagram,
+    ) -> usize {
+        match self.senders.get_mut(port) {
+            Some(Some(sender)) => sender.send(cache, &mut burst.as_mut(), datagram),
+            _ => 0,
+        }
+    }
+
+    /// What a port has sent.
+    #[must_use]
+    pub fn sent(&self, port: usize) -> Option<SentView> {
+        Some(self.senders.get(port)?.as_ref()?.view())
+    }
+
+    /// The time, and the timing input.
+    #[must_use]
+    pub fn timing(&mut self) -> &mut Timing<D> {
+        &mut self.timing
+    }
+
+    /// Has a port generate packets; `false` if it is none of those in use. What it sends otherwise
+    /// waits meanwhile.
+    #[must_use]
+    pub fn generate(&self, port: usize, generator: &Generator) -> bool {
+        let control = self.controls.get(port).and_then(Option::as_ref);
+        control.is_some_and(|control| {
+            generator.start(control);
+            true
+        })
+    }
+
+    /// Has a port generate no more, behind the packet that it is sending.
+    pub fn stop_generating(&self, port: usize) {
+        if let Some(Some(control)) = self.controls.get(port) {
+            Generator::stop(control);
+        }
+    }
+
+    /// Whether a port generates packets.
+    #[must_use]
+    pub fn is_generating(&self, port: usize) -> bool {
+        let control = self.controls.get(port).and_then(Option::as_ref);
+        control.is_some_and(Generator::is_running)
+    }
+
+    /// All counters of the card, by name. Reads registers: for housekeeping.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        statistics(&self.nic, &self.numbers)
     }
 
     /// Stops the card. What nobody took is counted as aborted.
@@ -247,7 +458,13 @@ impl<D: Device> Streams<D> {
 
     /// Has the card receive nothing more, and counts what is left.
     fn end(&mut self) {
-        for control in &self.controls {
+        for control in self.controls.iter().flatten() {
+            Generator::stop(control);
+        }
+        for sender in self.senders.iter_mut().flatten() {
+            sender.finish();
+        }
+        for control in self.controls.iter().flatten() {
             control.end_receiving();
         }
         self.lists.iter().for_each(List::flush);
@@ -274,6 +491,8 @@ impl<D: Device> Drop for Streams<D> {
     /// Streams that are dropped while they run have not been stopped.
     fn drop(&mut self) {
         if !self.mappings.is_empty() {
+            // Rings first, which come to rest while the card runs.
+            self.senders = Default::default();
             self.nic.quiesce();
             self.nic.cut_off();
         }

@@ -1,4 +1,4 @@
-//! Sends whole frames out of the buffers that they are in. The card is told of a burst by one
+//! Sends out of the buffers that frames, or payloads, are in. The card is told of a burst by one
 //! doorbell, and tells by one event that all of it has been read.
 
 use std::ptr::NonNull;
@@ -26,6 +26,32 @@ const FREE: usize = 32;
 /// Shortest frame that the card takes whole: a header.
 const SHORTEST: usize = 14;
 
+/// What the packets of a burst have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Packets {
+    /// What their descriptors say, but for where they are and how long.
+    pub(super) header: TxDescriptor,
+    /// Bytes of the shortest and of the longest.
+    pub(super) shortest: usize,
+    pub(super) longest: usize,
+}
+
+impl Packets {
+    /// Frames that the card puts nothing in front of.
+    #[inline(always)]
+    fn whole(longest: usize) -> Self {
+        let header = TxDescriptor {
+            flags: TxDescriptor::RAW.into(),
+            ..TxDescriptor::default()
+        };
+        Self {
+            header,
+            shortest: SHORTEST,
+            longest,
+        }
+    }
+}
+
 /// Status of an event: the last packet contradicts itself, or could not be read.
 const BAD: u32 = 1;
 const UNREADABLE: u32 = 2;
@@ -47,7 +73,7 @@ pub(super) struct TxParts<D: Device> {
     pub(super) refused: Arc<AtomicU64>,
 }
 
-/// The frames of one port.
+/// The ring of one port.
 pub(super) struct Tx<D: Device> {
     parts: TxParts<D>,
     /// By slot: a frame is at the last of its pieces.
@@ -114,12 +140,15 @@ impl<D: Device> Tx<D> {
     }
 
     #[inline(always)]
-    fn post(&mut self, mut mbuf: Mbuf, cache: &mut PoolCache, sent: &mut Sent) {
+    fn post(&mut self, mut mbuf: Mbuf, packets: &Packets, cache: &mut PoolCache, sent: &mut Sent) {
         let total = mbuf.total_len();
-        if !(SHORTEST..=self.parts.longest).contains(&total) {
+        if !(packets.shortest..=packets.longest).contains(&total) {
             sent.count_errors(1);
             cache.free(mbuf);
             return;
+        }
+        if total == 0 {
+            return self.post_nothing(mbuf, packets);
         }
         if !self.reaches(&mbuf) {
             match self.copied(mbuf, cache) {
@@ -134,7 +163,8 @@ impl<D: Device> Tx<D> {
             cache.free(mbuf);
             return;
         }
-        let mut flags = TxDescriptor::FIRST | TxDescriptor::RAW;
+        let kind = packets.header.flags.get();
+        let mut flags = TxDescriptor::FIRST | kind;
         for segment in mbuf.segments().filter(is_piece) {
             left -= 1;
             if left == 0 {
@@ -147,10 +177,27 @@ impl<D: Device> Tx<D> {
                 length: (segment.len() as u32).into(),
                 flags: flags.into(),
                 total: (total as u16).into(),
-                ..TxDescriptor::default()
+                ..packets.header
             });
-            flags = TxDescriptor::RAW;
+            flags = kind;
         }
+        self.keep(mbuf);
+    }
+
+    /// A packet without payload: one descriptor, of no bytes.
+    #[cold]
+    fn post_nothing(&mut self, mbuf: Mbuf, packets: &Packets) {
+        let flags = packets.header.flags.get() | TxDescriptor::FIRST | TxDescriptor::LAST;
+        self.put(TxDescriptor {
+            flags: flags.into(),
+            ..packets.header
+        });
+        self.keep(mbuf);
+    }
+
+    /// Remembers the packet whose last descriptor was the last one.
+    #[inline(always)]
+    fn keep(&mut self, mbuf: Mbuf) {
         let slot = self.parts.ring.slot(self.next.wrapping_sub(1));
         if let Some(posted) = self.posted.get_mut(slot) {
             *posted = Some(mbuf);
@@ -264,13 +311,18 @@ impl<D: Device> Tx<D> {
         });
         cache.free_burst(&mut done);
     }
-}
 
-impl<D: Device> TxDriver for Tx<D> {
-    /// A frame counts as sent when the card has read it; an empty burst has its use: it counts
-    /// them.
-    #[inline]
-    fn tx(&mut self, cache: &mut PoolCache, burst: &mut BurstMut<'_>, sent: &mut Sent) -> usize {
+    /// Takes packets out of the front of a burst, as many as there is room for, and returns how
+    /// many. A packet counts as sent when the card has read it; an empty burst has its use: it
+    /// counts them.
+    #[inline(always)]
+    pub(super) fn send(
+        &mut self,
+        cache: &mut PoolCache,
+        burst: &mut BurstMut<'_>,
+        packets: &Packets,
+        sent: &mut Sent,
+    ) -> usize {
         let frames = burst.as_slice().iter();
         let wanted = frames.map(|mbuf| self.needed(mbuf)).sum::<usize>();
         // Late and many at once.
@@ -290,13 +342,21 @@ impl<D: Device> TxDriver for Tx<D> {
         if taken == 0 {
             return 0;
         }
-        burst.take_front(taken, |mbuf| self.post(mbuf, cache, sent));
+        burst.take_front(taken, |mbuf| self.post(mbuf, packets, cache, sent));
         if let Some(mut last) = self.held.take() {
             last.flags = (last.flags.get() | TxDescriptor::EVENT).into();
             self.parts.ring.write(self.next.wrapping_sub(1), &last);
             self.parts.ring.ring_doorbell(self.next);
         }
         taken
+    }
+}
+
+impl<D: Device> TxDriver for Tx<D> {
+    #[inline]
+    fn tx(&mut self, cache: &mut PoolCache, burst: &mut BurstMut<'_>, sent: &mut Sent) -> usize {
+        let packets = Packets::whole(self.parts.longest);
+        self.send(cache, burst, &packets, sent)
     }
 
     fn finish(&mut self, sent: &mut Sent) {

@@ -5,6 +5,7 @@
 
 mod frames;
 mod life;
+mod streams;
 mod violations;
 
 use std::sync::Arc;

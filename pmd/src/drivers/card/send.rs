@@ -1,0 +1,113 @@
+//! Payloads that the card sends as UDP datagrams: it reads each from where it is, asks for the
+//! station of its address, and puts Ethernet, IPv4 and UDP headers in front of it.
+
+use std::net::SocketAddrV4;
+
+use pollux_mempool::{BurstMut, Mempool, PoolCache};
+use zerocopy::little_endian::U16;
+
+use super::layouts::TxDescriptor;
+use super::tx::{Packets, Tx};
+use crate::bus::Device;
+use crate::driver::TxDriver;
+use crate::ledger::{Sent, SentView};
+
+/// Longest payload, whatever the MTU is.
+const LONGEST: usize = 9000;
+
+/// IPv4 and UDP headers.
+const HEADERS: usize = 28;
+
+/// By which ports of a card datagrams are sent.
+#[derive(Clone, Debug)]
+pub struct SendConfig {
+    /// The ports; each needs an address (option `ip`).
+    pub ports: Vec<usize>,
+    /// Descriptors in the ring of each: at least one for each buffer that is on its way.
+    pub ring: usize,
+    /// Where payloads lie. Those in buffers of another pool are copied.
+    pub pool: Mempool,
+}
+
+/// The headers of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// Where it goes.
+    pub to: SocketAddrV4,
+    /// UDP port that it comes from.
+    pub from: u16,
+    /// Its checksum.
+    pub checksum: DatagramChecksum,
+}
+
+/// The checksum in a UDP header (RFC 768), which precedes what it sums up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DatagramChecksum {
+    /// There is none: 0.
+    #[default]
+    None,
+    /// The card computes it.
+    Card,
+    /// The caller's: of one payload, so of a burst of one.
+    Given(u16),
+}
+
+impl Datagram {
+    /// What a descriptor says of it.
+    fn header(&self) -> TxDescriptor {
+        let (flags, checksum) = match self.checksum {
+            DatagramChecksum::None => (0, 0),
+            DatagramChecksum::Card => (TxDescriptor::CHECKSUM_CARD, 0),
+            DatagramChecksum::Given(checksum) => (TxDescriptor::CHECKSUM_GIVEN, checksum),
+        };
+        TxDescriptor {
+            flags: flags.into(),
+            destination_ip: u32::from(*self.to.ip()).into(),
+            destination_port: self.to.port().into(),
+            source_port: self.from.into(),
+            // As it stands in the header.
+            checksum: U16::from_bytes(checksum.to_be_bytes()),
+            ..TxDescriptor::default()
+        }
+    }
+}
+
+/// The datagrams of one port.
+pub(super) struct Sender<D: Device> {
+    tx: Tx<D>,
+    sent: Sent,
+    longest: usize,
+}
+
+impl<D: Device> Sender<D> {
+    pub(super) fn new(tx: Tx<D>, mtu: usize) -> Self {
+        Self {
+            tx,
+            sent: Sent::new(),
+            longest: mtu.saturating_sub(HEADERS).min(LONGEST),
+        }
+    }
+
+    #[inline]
+    pub(super) fn send(
+        &mut self,
+        cache: &mut PoolCache,
+        burst: &mut BurstMut<'_>,
+        datagram: &Datagram,
+    ) -> usize {
+        let packets = Packets {
+            header: datagram.header(),
+            shortest: 0,
+            longest: self.longest,
+        };
+        self.tx.send(cache, burst, &packets, &mut self.sent)
+    }
+
+    pub(super) fn view(&self) -> SentView {
+        self.sent.view()
+    }
+
+    pub(super) fn finish(&mut self) {
+        self.tx.finish(&mut self.sent);
+    }
+}
