@@ -13,15 +13,20 @@
 //! Time passes when somebody polls the card, 20 ns in each round; the
 //! peers, which may be on another thread, do not drive it. What they send waits until the wire has
 //! room for it.
+//!
+//! Frames that came to the card have arrived when its MAC saw them begin, by the card's own stamp: what
+//! they waited for on their way to the driver is a part of every latency.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pollux_card_model::{FrameEnd, SimulatedCard, WireFrame};
+use pollux_card_model::registers::timing;
+use pollux_card_model::{FrameEnd, Register, SimulatedCard, WireFrame};
 use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{BurstMut, PoolCache};
+use pollux_pmd::bus::{Bus, BusError, Device};
 use pollux_pmd::driver::{
     Capabilities, Description, Driver, Feature, Link, Origin, Queues, RxDriver, Statistics,
     Support, TxDriver,
@@ -176,6 +181,11 @@ impl<C: SimulatedCard> Driver for Ends<C> {
 
     fn start(&mut self, config: &PortConfig, port: u16) -> Result<Queues, PortError> {
         let cards = self.card.start(&card_config(config), port)?;
+        let behind = set_time(&self.device);
+        let behind = behind.map_err(|error| PortError::Device {
+            port: self.spec.clone(),
+            what: error.to_string(),
+        })?;
         let (wire, room) = (Arc::<Wire>::default(), config.ring);
         let mut rx: Vec<Box<dyn RxDriver>> = Vec::new();
         for card in cards.rx {
@@ -184,6 +194,7 @@ impl<C: SimulatedCard> Driver for Ends<C> {
                 device: self.device.clone(),
                 time: self.time.clone(),
                 wire: wire.clone(),
+                behind,
             }));
         }
         let (theirs, time) = (wire.clone(), self.time.clone());
@@ -210,6 +221,23 @@ impl<C: SimulatedCard> Driver for Ends<C> {
     }
 }
 
+/// Has a card stamp frames by the time of its simulation; returns how many nanoseconds its stamps are
+/// behind, as a register that is written takes its time to be there.
+fn set_time<C: SimulatedCard>(device: &CosimDevice<C>) -> Result<u64, BusError> {
+    let bus = device.bar(0, timing::THIS.at + timing::THIS.size)?;
+    let at = |register: Register| timing::THIS.at + register.at;
+    let now = || device.with(|card, _| card.now() / 1000);
+    let set = now();
+    bus.write32(at(timing::SET), set as u32);
+    bus.write32(at(timing::SET_HIGH), (set >> 32) as u32);
+    let before = now();
+    let low = bus.read32(at(timing::NOW));
+    // It was read in the middle of the way there and back.
+    let middle = before.midpoint(now());
+    let stamp = u64::from(bus.read32(at(timing::NOW_HIGH))) << 32 | u64::from(low);
+    Ok(middle.saturating_sub(stamp))
+}
+
 /// Frames between the card and its peer.
 #[derive(Default)]
 struct Wire(Mutex<Waiting>);
@@ -232,6 +260,8 @@ struct CardRx<C: SimulatedCard> {
     device: CosimDevice<C>,
     time: SimulatedTime,
     wire: Arc<Wire>,
+    /// How far the card's stamps are behind its time, in nanoseconds.
+    behind: u64,
 }
 
 impl<C: SimulatedCard> RxDriver for CardRx<C> {
@@ -242,8 +272,14 @@ impl<C: SimulatedCard> RxDriver for CardRx<C> {
         origin: &mut Origin,
         tally: &mut Tally,
     ) -> usize {
+        let before = out.len();
         // The driver looks at its clock, and so lets time pass.
         let n = self.card.rx(cache, out, origin, tally);
+        for mbuf in out.as_mut_slice().iter_mut().skip(before) {
+            if let Some(wire) = mbuf.wire_time() {
+                mbuf.set_arrival(Tsc(wire.0 + self.behind));
+            }
+        }
         let now = self.device.with(|card, _| {
             let mut waiting = self.wire.lock();
             while card.coming(WIRE) < AHEAD

@@ -17,10 +17,14 @@ fn frame(n: usize) -> Vec<u8> {
     frame
 }
 
-fn received(rx: &mut RxQueue, cache: &mut PoolCache) -> Vec<Vec<u8>> {
+fn received(rx: &mut RxQueue, cache: &mut PoolCache, time: &SimulatedTime) -> Vec<Vec<u8>> {
     let (mut all, mut burst) = (Vec::new(), Burst::<BURST>::new());
     rx.rx(cache, &mut burst);
     for mbuf in burst.iter() {
+        // A frame comes by the wire before the card can tell of it.
+        let waited = time.now().0.checked_sub(mbuf.arrival().0);
+        let least = if mbuf.queue() == 0 { 50 } else { 0 };
+        assert!(waited.is_some_and(|ns| ns >= least && ns < 1_000_000));
         let mut bytes = vec![0; mbuf.total_len()];
         mbuf.copy_to(0, &mut bytes);
         all.push(bytes);
@@ -64,7 +68,7 @@ fn card_and_peer_hear_each_other() {
         // Queue 0 is the one that lets time pass.
         for _ in 0..1_000_000 {
             for (heard, rx) in heard.iter_mut().zip(&mut started.rx) {
-                heard.extend(received(rx, &mut cache));
+                heard.extend(received(rx, &mut cache, &time));
             }
             if heard.iter().all(|heard| heard.len() >= sent.len()) {
                 break;
