@@ -9,6 +9,8 @@ fn main() {
 #[cfg(has_verilator)]
 mod cycles;
 #[cfg(has_verilator)]
+mod judge;
+#[cfg(has_verilator)]
 mod latency;
 #[cfg(has_verilator)]
 mod line_rate;
@@ -29,6 +31,20 @@ fn main() -> anyhow::Result<()> {
         LineRate,
         /// From the start of a frame at XGMII to its payload in memory, by size.
         Latency,
+        /// What becomes of the frames of a recording on the first wire.
+        Received {
+            /// The recording, pcap or pcapng.
+            file: std::path::PathBuf,
+            /// UDP ports whose payloads are wanted, 16 at most.
+            #[arg(long)]
+            udp: Vec<u16>,
+        },
+        /// Writes what the card sends into a capture file: answers, questions, datagrams, packets of
+        /// the generator.
+        Sent {
+            /// The file.
+            file: std::path::PathBuf,
+        },
         /// Random traffic on all ports, a host that does its worst, all payloads compared.
         Soak {
             /// Wall-clock seconds.
@@ -47,6 +63,8 @@ fn main() -> anyhow::Result<()> {
         Command::Cycles => cycles::measure()?,
         Command::LineRate => line_rate::measure()?,
         Command::Latency => latency::measure()?,
+        Command::Received { file, udp } => judge::received(&file, &udp)?,
+        Command::Sent { file } => judge::sent(&file)?,
         Command::Soak {
             seconds,
             seed,
