@@ -14,7 +14,7 @@ use pollux_pipelines::formats::mtp::{MAX_PACKET, MtpPacket, MtpWriter, Primitive
 use pollux_pipelines::formats::tel62::{Edge, Tel62, write_tel62};
 use pollux_pipelines::formats::{hits, mtp, tel62};
 use pollux_pipelines::l0::{Fragment, Frame, List};
-use pollux_pipelines::merge::{Merge, MergeOptions, SLOT, StampedHit};
+use pollux_pipelines::merge::{Came, Merge, MergeOptions, SLOT, StampedHit};
 use pollux_pipelines::rich::find::{FinderConfig, MAX_BATCH, RingFinder};
 use pollux_pipelines::rich::geometry::POSITIONS;
 use pollux_pipelines::rich::{batch, fit};
@@ -260,6 +260,10 @@ fn merge(c: &mut Criterion) {
     let measure = |c: &mut Criterion| -> Result<(), Error> {
         let (events, apart) = (1024u64, 4 * SLOT);
         let mut merge = Merge::new(MergeOptions::default())?;
+        let came = Came {
+            at: Moment(1),
+            arrival: Tsc(1),
+        };
         let source = |source: u64| -> Vec<StampedHit> {
             let hit = |n: u64, i: u64| StampedHit {
                 time: n * apart + 100 + source + i * 3,
@@ -278,9 +282,10 @@ fn merge(c: &mut Criterion) {
                 for piece in 0..events as usize / 32 {
                     for (source, hits) in sources.iter().enumerate() {
                         let hits = &hits[piece * 160..(piece + 1) * 160];
-                        merge.push(source, black_box(hits), Moment(1), &mut |window| {
+                        let taken = merge.push(source, black_box(hits), came, &mut |window| {
                             black_box(window.hits);
                         });
+                        debug_assert_eq!(taken, Ok(()));
                     }
                 }
                 for hit in sources.iter_mut().flatten() {

@@ -11,7 +11,7 @@
 //!
 //! **Edges.** An event on the edge of two windows must not be torn apart: each window is given the
 //! hits of a `guard` before and behind it too. Whoever finds something in a window keeps it if its
-//! time lies inside ([`Window::holds`]): each time lies in exactly one window.
+//! time lies inside ([`Span::holds`]): each time lies in exactly one window.
 //!
 //! **Nonsense.** Times are not trusted. One that is behind what was closed, further behind its
 //! source than `disorder`, or further ahead of all others than `horizon` is refused. It may be that
@@ -22,20 +22,22 @@
 //!
 //! Memory is bounded by the rings: where one is full, the oldest windows are closed early.
 
+mod options;
 mod source;
 
-use pollux_mempool::time::Ns;
+use pollux_mempool::time::Tsc;
 
-use self::source::Source;
+pub use self::options::{MergeCounts, MergeError, MergeOptions};
+use self::source::{Source, Waiting};
+use crate::l0::MAX_EVENT_HITS;
+use crate::rich::Hit;
 use crate::stage::Moment;
 
 /// Units of 25/256 ns in a slot of 25 ns.
 pub const SLOT: u64 = 256;
-/// Most hits of a window; what is beyond is counted.
-pub const MAX_HITS: usize = 2048;
 /// Latest time that there can be: no sum with it overflows.
 const LAST: u64 = 1 << 62;
-/// Hits that must be refused in a row before a source is believed.
+/// Times in a row that all hits of a source must be refused before it is believed.
 const STUBBORN: u32 = 16;
 
 /// A hit as a source sends it.
@@ -47,13 +49,47 @@ pub struct StampedHit {
     pub pm: u16,
 }
 
-/// A hit in its window.
+/// When hits came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WindowHit {
-    /// Photomultiplier.
-    pub pm: u16,
-    /// In units of 25/256 ns since the window's beginning, less its guard.
-    pub time: u16,
+pub struct Came {
+    /// On the time line of the deadlines.
+    pub at: Moment,
+    /// On the clock.
+    pub arrival: Tsc,
+}
+
+/// Why hits were refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Their window had been closed.
+    Late,
+    /// Too far ahead of all others.
+    Ahead,
+    /// Too far behind their source.
+    Disordered,
+    /// Of a source that there is not.
+    Unknown,
+}
+
+/// Of which time the hits of an event are: that of its window, and a guard on either side of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// Units of 25/256 ns before and behind the window whose hits are there too. Hits count their
+    /// times from the beginning of the first guard.
+    pub guard: u16,
+    /// Width of the window, in units of 25/256 ns; 0 where all hits are the event's own.
+    pub width: u16,
+}
+
+impl Span {
+    /// Whether what happened at `time`, counted as that of the hits, is this window's. What is not
+    /// is a neighbour's, which has seen it as well.
+    #[must_use]
+    #[inline]
+    pub fn holds(self, time: f32) -> bool {
+        let start = f32::from(self.guard);
+        self.width == 0 || (start..start + f32::from(self.width)).contains(&time)
+    }
 }
 
 /// The hits of one window.
@@ -61,97 +97,14 @@ pub struct WindowHit {
 pub struct Window<'a> {
     /// Where it begins, in units of 25/256 ns.
     pub start: u64,
-    /// Units of 25/256 ns before and behind it whose hits it has too.
-    pub guard: u16,
-    /// Its width, in units of 25/256 ns.
-    pub width: u16,
+    /// Of which time its hits are.
+    pub span: Span,
+    /// Bit s: source s had come to it, or further, when it was closed.
+    pub sources: u64,
+    /// When the first of its hits came, on the clock.
+    pub arrival: Tsc,
     /// Its hits: in the order of the sources, those of each in the order of time.
-    pub hits: &'a [WindowHit],
-}
-
-impl Window<'_> {
-    /// Whether what happened at `time`, counted as that of the hits, is this window's. What is not
-    /// is a neighbour's, which has seen it as well.
-    #[must_use]
-    #[inline]
-    pub fn holds(&self, time: f32) -> bool {
-        let start = f32::from(self.guard);
-        (start..start + f32::from(self.width)).contains(&time)
-    }
-}
-
-/// Options of a [`Merge`], times in units of 25/256 ns unless they say otherwise.
-#[derive(Clone, Copy, Debug)]
-pub struct MergeOptions {
-    /// Sources, 1 to 64.
-    pub sources: usize,
-    /// Width of a window.
-    pub width: u16,
-    /// What a window shares with each of its neighbours; at most half its width.
-    pub guard: u16,
-    /// How far a hit may be behind an earlier one of its source.
-    pub disorder: u64,
-    /// How far a hit may be ahead of all others.
-    pub horizon: u64,
-    /// How long a silent source is waited for.
-    pub deadline: Ns,
-    /// Hits of each source that may wait.
-    pub capacity: usize,
-}
-
-impl Default for MergeOptions {
-    /// Four sources, windows of 25 ns that share 2 ns.
-    fn default() -> Self {
-        Self {
-            sources: 4,
-            width: SLOT as u16,
-            guard: 20,
-            disorder: 4 * SLOT,
-            // A millisecond.
-            horizon: 40_000 * SLOT,
-            deadline: Ns(300_000),
-            capacity: 1 << 14,
-        }
-    }
-}
-
-/// Why [`MergeOptions`] are refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MergeError {
-    /// No source, or too many.
-    #[error("there must be 1 to 64 sources")]
-    Sources,
-    /// A window cannot be like this.
-    #[error("the width of a window must be 2 to 32768, and its guard at most half of it")]
-    Width,
-    /// A ring cannot be like this.
-    #[error("the capacity of a source must be 64 to 16777216 hits")]
-    Capacity,
-}
-
-/// What a [`Merge`] counts. `taken` + all that were refused is what was pushed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MergeCounts {
-    /// Hits that were taken.
-    pub taken: u64,
-    /// Refused: their window had been closed.
-    pub late: u64,
-    /// Refused: too far behind their source.
-    pub disordered: u64,
-    /// Refused: too far ahead of all others.
-    pub ahead: u64,
-    /// Refused: of a source that there is not.
-    pub unknown: u64,
-    /// Windows with hits.
-    pub windows: u64,
-    /// Hits in windows: those near an edge are in two.
-    pub hits: u64,
-    /// Hits that were more than a window holds.
-    pub overfull: u64,
-    /// Hits for which the ring had to be emptied before its time.
-    pub forced: u64,
-    /// Jumps of time that were believed.
-    pub jumps: u64,
+    pub hits: &'a [Hit],
 }
 
 /// Merges hits into windows. Allocates when it is made, and not again.
@@ -163,7 +116,9 @@ pub struct Merge {
     floor: u64,
     /// The latest time of all sources.
     front: Option<u64>,
-    hits: Box<[WindowHit; MAX_HITS]>,
+    /// The latest arrival of all hits.
+    arrival: Tsc,
+    hits: Box<[Hit; MAX_EVENT_HITS]>,
     counts: MergeCounts,
 }
 
@@ -189,7 +144,8 @@ impl Merge {
                 .collect(),
             floor: 0,
             front: None,
-            hits: Box::new([WindowHit::default(); MAX_HITS]),
+            arrival: Tsc::default(),
+            hits: Box::new([Hit::default(); MAX_EVENT_HITS]),
             counts: MergeCounts::default(),
         })
     }
@@ -200,50 +156,70 @@ impl Merge {
         self.counts
     }
 
-    /// Takes hits that came from `source` at `now`, and shows the windows that close to `out`.
+    /// Takes hits of `source`, and shows the windows that close to `out`.
+    ///
+    /// # Errors
+    /// All hits were refused: why the first of them was.
     pub fn push(
         &mut self,
         source: usize,
         hits: &[StampedHit],
-        now: Moment,
+        came: Came,
         out: &mut impl FnMut(Window),
-    ) {
+    ) -> Result<(), Refusal> {
         if source >= self.sources.len() {
             self.counts.unknown += hits.len() as u64;
-            return;
+            return Err(Refusal::Unknown);
         }
-        let mut rest = hits;
+        let (mut rest, mut refusal, mut refused) = (hits, None, 0);
+        self.arrival = self.arrival.max(came.arrival);
         while let Some((&hit, others)) = rest.split_first() {
-            let taken = self.append(source, rest, now);
+            let taken = self.append(source, rest, came);
             if taken > 0 {
                 rest = &rest[taken..];
                 continue;
             }
             rest = others;
-            if self.refuses(source, hit.time, now, out) {
-                self.sources[source].refused += 1;
+            if let Err(why) = self.admit(source, hit.time, came.at, out) {
+                refusal.get_or_insert(why);
+                refused += 1;
                 continue;
             }
             if self.sources[source].is_full() {
-                self.counts.forced += 1;
                 self.make_room(source, out);
             }
-            if self.front.is_none() {
-                // From now on all are waited for.
-                self.sources
-                    .iter_mut()
-                    .for_each(|source| source.heard = Some(now));
-            }
-            let own = &mut self.sources[source];
-            if hit.time > own.latest {
-                own.heard = Some(now);
-            }
-            own.insert(hit);
-            own.refused = 0;
-            self.front = self.front.max(Some(hit.time));
+            self.sources[source].insert(Waiting::new(hit, came.arrival));
             self.counts.taken += 1;
         }
+        self.close_until(self.complete(came.at), out);
+        match refusal {
+            Some(why) if refused == hits.len() => {
+                self.sources[source].refused += 1;
+                Err(why)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Hears that `source` has come to `time` without a hit there, which closes windows as a hit
+    /// would.
+    ///
+    /// # Errors
+    /// A hit of that time would be refused.
+    pub fn hear(
+        &mut self,
+        source: usize,
+        time: u64,
+        now: Moment,
+        out: &mut impl FnMut(Window),
+    ) -> Result<(), Refusal> {
+        if source >= self.sources.len() {
+            return Err(Refusal::Unknown);
+        }
+        let admitted = self.admit(source, time, now, out);
+        self.sources[source].refused += u32::from(admitted.is_err());
         self.close_until(self.complete(now), out);
+        admitted
     }
 
     /// Closes what silent sources have held up; called now and then.
@@ -253,13 +229,15 @@ impl Merge {
 
     /// The input has ended: closes all windows.
     pub fn finish(&mut self, out: &mut impl FnMut(Window)) {
-        self.close_until(u64::MAX, out);
+        while let Some(start) = self.next() {
+            self.close(start, out);
+        }
     }
 
     /// Takes those of the hits, from the first on, that come in the order of time and for which
     /// there is room: nearly all. Returns how many.
     #[inline]
-    fn append(&mut self, source: usize, hits: &[StampedHit], now: Moment) -> usize {
+    fn append(&mut self, source: usize, hits: &[StampedHit], came: Came) -> usize {
         let Some(front) = self.front else {
             return 0;
         };
@@ -273,13 +251,13 @@ impl Merge {
                 break;
             }
             latest = hit.time;
-            own.ring[(own.tail + taken) & mask] = hit;
+            own.ring[(own.tail + taken) & mask] = Waiting::new(hit, came.arrival);
             taken += 1;
         }
         if taken > 0 {
             own.tail += taken;
             if latest > own.latest {
-                own.heard = Some(now);
+                own.heard = Some(came.at);
             }
             own.latest = latest;
             own.refused = 0;
@@ -289,26 +267,62 @@ impl Merge {
         taken
     }
 
-    /// Whether a hit is refused; counts it then.
+    /// Lets a source go on to a time; counts it, with the reason, if it is refused.
     #[inline]
-    fn refuses(
+    fn admit(
         &mut self,
         source: usize,
         time: u64,
         now: Moment,
         out: &mut impl FnMut(Window),
-    ) -> bool {
+    ) -> Result<(), Refusal> {
+        if let Err(why) = self.check(source, time, now, out) {
+            match why {
+                Refusal::Late => self.counts.late += 1,
+                Refusal::Ahead => self.counts.ahead += 1,
+                Refusal::Disordered => self.counts.disordered += 1,
+                Refusal::Unknown => self.counts.unknown += 1,
+            }
+            return Err(why);
+        }
+        if self.front.is_none() {
+            // From now on all are waited for.
+            self.sources
+                .iter_mut()
+                .for_each(|source| source.heard = Some(now));
+        }
+        let own = &mut self.sources[source];
+        if time > own.latest {
+            own.heard = Some(now);
+            own.latest = time;
+        }
+        own.refused = 0;
+        self.front = self.front.max(Some(time));
+        Ok(())
+    }
+
+    /// Whether a time is believed.
+    #[inline]
+    fn check(
+        &mut self,
+        source: usize,
+        time: u64,
+        now: Moment,
+        out: &mut impl FnMut(Window),
+    ) -> Result<(), Refusal> {
         let Some(front) = self.front else {
-            let impossible = time > LAST;
-            self.counts.ahead += u64::from(impossible);
-            return impossible;
+            return if time > LAST {
+                Err(Refusal::Ahead)
+            } else {
+                Ok(())
+            };
         };
         let own = &self.sources[source];
         let ahead = time > front.saturating_add(self.options.horizon).min(LAST);
         let late = time < self.floor;
         let disordered = time.saturating_add(self.options.disorder) < own.latest;
         if !(ahead || late || disordered) {
-            return false;
+            return Ok(());
         }
         if own.refused >= STUBBORN && !ahead && !late {
             // It was ahead by itself, and is not any more.
@@ -318,7 +332,7 @@ impl Merge {
             self.counts.taken -= taken_back;
             self.counts.ahead += taken_back;
             self.front = self.sources.iter().map(|source| source.latest).max();
-            return false;
+            return Ok(());
         }
         let has_jumped = |other: &Source| {
             other.refused >= STUBBORN || other.is_silent(self.options.deadline, now)
@@ -333,17 +347,15 @@ impl Merge {
             for source in &mut self.sources {
                 (source.latest, source.refused, source.heard) = (0, 0, None);
             }
-            return false;
+            return Ok(());
         }
-        let count = if late {
-            &mut self.counts.late
+        Err(if late {
+            Refusal::Late
         } else if ahead {
-            &mut self.counts.ahead
+            Refusal::Ahead
         } else {
-            &mut self.counts.disordered
-        };
-        *count += 1;
-        true
+            Refusal::Disordered
+        })
     }
 
     /// The time before which all has been said.
@@ -363,6 +375,7 @@ impl Merge {
             let Some(start) = self.next() else {
                 return;
             };
+            self.counts.forced += 1;
             self.close(start, out);
         }
     }
@@ -401,8 +414,9 @@ impl Merge {
             start.saturating_add(wide),
         );
         let last = end.saturating_add(edge);
-        let (mut n, mut inside) = (0, 0);
-        for source in &mut self.sources {
+        let (mut n, mut inside, mut sources, mut age) = (0, 0, 0, 0);
+        for (number, source) in self.sources.iter_mut().enumerate() {
+            sources |= u64::from(source.latest >= start) << number;
             let mask = source.ring.len() - 1;
             let mut done = source.head;
             for at in source.head..source.tail {
@@ -410,12 +424,13 @@ impl Merge {
                 if hit.time >= last {
                     break;
                 }
-                self.hits[n.min(MAX_HITS - 1)] = WindowHit {
-                    pm: hit.pm,
-                    time: (hit.time.saturating_sub(base) + skip) as u16,
+                self.hits[n.min(MAX_EVENT_HITS - 1)] = Hit {
+                    pm: hit.pm(),
+                    fine: (hit.time.saturating_sub(base) + skip) as u16,
                 };
                 // Those of a neighbour that was closed long ago are not looked at.
                 n += usize::from(hit.time >= base);
+                age = age.max(hit.age(self.arrival));
                 inside += usize::from(hit.time >= start && hit.time < end);
                 done += usize::from(hit.time < keep);
             }
@@ -425,14 +440,15 @@ impl Merge {
         if inside == 0 {
             return;
         }
-        let kept = n.min(MAX_HITS);
+        let kept = n.min(MAX_EVENT_HITS);
         self.counts.windows += 1;
         self.counts.hits += kept as u64;
         self.counts.overfull += (n - kept) as u64;
         out(Window {
             start,
-            guard,
-            width,
+            span: Span { guard, width },
+            sources,
+            arrival: Tsc(self.arrival.0 - age),
             hits: &self.hits[..kept],
         });
     }

@@ -51,7 +51,7 @@ fn the_chain_of_the_trigger_is_made_from_its_tables() {
 fn an_unknown_stage_is_named_beside_those_that_there_are() {
     assert_eq!(
         refusal(&CHAIN.replace("\"build\"", "\"biuld\"")),
-        "no stage `biuld`; there are: decompress, build, rings, decide"
+        "no stage `biuld`; there are: decompress, build, merge, rings, decide"
     );
 }
 

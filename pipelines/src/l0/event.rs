@@ -16,6 +16,7 @@ use pollux_mempool::{Mbuf, Mempool, PoolCache, PoolConfig, PoolError};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::Verdict;
+use crate::merge::Span;
 use crate::rich::Hit;
 use crate::rich::find::{MAX_RINGS, Ring};
 
@@ -53,13 +54,16 @@ struct Head {
     arrival: u64,
     sources: u16,
     rule_set: u16,
+    /// As in [`Span`].
+    guard: u16,
+    width: u16,
     complete: u8,
     rules: u8,
     monitored: u8,
     /// How far the event has come.
     step: u8,
     ring_count: u8,
-    reserved: [u8; 7],
+    reserved: [u8; 3],
 }
 
 const FRONT: usize = size_of::<Front>();
@@ -123,11 +127,22 @@ impl<'a> EventView<'a> {
         }
     }
 
-    /// Hits of all sources: in the order of the sources, each sorted by photomultiplier.
+    /// Hits of all sources: in the order of the sources, each sorted by photomultiplier, or by time
+    /// where hits are merged.
     #[must_use]
     #[inline]
     pub fn hits(self) -> &'a [Hit] {
         self.hits
+    }
+
+    /// Of which time they are.
+    #[must_use]
+    #[inline]
+    pub fn span(self) -> Span {
+        Span {
+            guard: self.front.head.guard,
+            width: self.front.head.width,
+        }
     }
 
     /// Its rings; none before they have been looked for.
@@ -219,6 +234,14 @@ impl Event {
         }
     }
 
+    /// Says of which time its hits are.
+    #[inline]
+    pub fn set_span(&mut self, span: Span) {
+        if let Some(front) = self.front_mut() {
+            (front.head.guard, front.head.width) = (span.guard, span.width);
+        }
+    }
+
     /// Adds hits behind the first `at` of those that it has; `false`, and no change, if they do
     /// not fit.
     #[must_use]
@@ -238,12 +261,15 @@ impl Event {
         true
     }
 
-    /// The event with its rings; those beyond [`MAX_RINGS`] are passed over.
+    /// The event with its rings; those beyond [`MAX_RINGS`] are passed over, and those of its
+    /// neighbours in time.
     #[must_use]
     #[inline]
     pub fn reconstructed(mut self, rings: &[Ring]) -> Reconstructed {
+        let span = self.view().span();
         if let Some(front) = self.front_mut() {
-            let places = front.rings.iter_mut().zip(rings);
+            let own = rings.iter().filter(|ring| span.holds(ring.time));
+            let places = front.rings.iter_mut().zip(own);
             front.head.ring_count = places.map(|(place, ring)| *place = *ring).count() as u8;
             front.head.step = RECONSTRUCTED;
         }

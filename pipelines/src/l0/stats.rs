@@ -41,11 +41,11 @@ pub struct EventCounts {
     pub complete: Count,
     /// Events closed with sources missing: by their deadline, by the end of the input, or by force.
     pub incomplete: Count,
-    /// Those of them that were closed early, because too many were open.
+    /// Those of them that were closed early, because too many were open, or too many hits waited.
     pub forced: Count,
-    /// Fragments whose hits did not fit their event.
+    /// Fragments, or merged hits, that did not fit their event.
     pub overfull: Count,
-    /// Fragments of events for which there was no buffer: somebody behind the pipeline holds more
+    /// Fragments of events, or merged events, for which there was no buffer: somebody behind the pipeline holds more
     /// events than was said.
     pub no_buffer: Count,
     /// Times that the time stamps went back after a pause, and building began anew.

@@ -1,29 +1,59 @@
 //! The hits of one source that wait.
 
-use pollux_mempool::time::Ns;
+use pollux_mempool::time::{Ns, Tsc};
 
 use super::StampedHit;
 use crate::stage::Moment;
+
+/// A hit that waits, in 16 bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Waiting {
+    pub(super) time: u64,
+    /// Bits 15-0 the photomultiplier, above them the lower bits of its arrival.
+    rest: u64,
+}
+
+impl Waiting {
+    #[inline]
+    pub(super) fn new(hit: StampedHit, arrival: Tsc) -> Self {
+        Self {
+            time: hit.time,
+            rest: arrival.0 << 16 | u64::from(hit.pm),
+        }
+    }
+
+    #[inline]
+    pub(super) fn pm(self) -> u16 {
+        self.rest as u16
+    }
+
+    /// Cycles from its arrival to a later one: less than the 48 bits that are kept, which last a
+    /// day.
+    #[inline]
+    pub(super) fn age(self, now: Tsc) -> u64 {
+        (now.0 << 16).wrapping_sub(self.rest & !0xFFFF) >> 16
+    }
+}
 
 /// The hits of one source that wait, sorted by time.
 #[derive(Debug)]
 pub(super) struct Source {
     /// A power of two of places.
-    pub(super) ring: Box<[StampedHit]>,
+    pub(super) ring: Box<[Waiting]>,
     pub(super) head: usize,
     pub(super) tail: usize,
     /// Its latest time.
     pub(super) latest: u64,
     /// When it last went on in time, or the first hit of any source came; `None` before both.
     pub(super) heard: Option<Moment>,
-    /// Hits that were refused since.
+    /// Times that all of its hits were refused since.
     pub(super) refused: u32,
 }
 
 impl Source {
     pub(super) fn new(capacity: usize) -> Self {
         Self {
-            ring: vec![StampedHit::default(); capacity.next_power_of_two()].into(),
+            ring: vec![Waiting::default(); capacity.next_power_of_two()].into(),
             head: 0,
             tail: 0,
             latest: 0,
@@ -64,7 +94,7 @@ impl Source {
 
     /// Adds a hit in its place; there is room for it.
     #[inline]
-    pub(super) fn insert(&mut self, hit: StampedHit) {
+    pub(super) fn insert(&mut self, hit: Waiting) {
         let mut at = self.tail;
         self.tail += 1;
         while at > self.head {
@@ -78,7 +108,6 @@ impl Source {
         }
         let place = self.place(at);
         self.ring[place] = hit;
-        self.latest = self.latest.max(hit.time);
     }
 
     /// Whether nothing was heard for a deadline.

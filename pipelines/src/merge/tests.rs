@@ -5,7 +5,6 @@ use std::f32::consts::TAU;
 use proptest::prelude::*;
 
 use super::*;
-use crate::rich::Hit;
 use crate::rich::find::{FinderConfig, RingFinder};
 use crate::rich::geometry::pm_at;
 
@@ -14,8 +13,8 @@ type Windows = Vec<(u64, Vec<(u64, u16)>)>;
 
 fn collect(windows: &mut Windows) -> impl FnMut(Window) {
     |window| {
-        let absolute = |hit: &WindowHit| {
-            let time = window.start + u64::from(hit.time) - u64::from(window.guard);
+        let absolute = |hit: &Hit| {
+            let time = window.start + u64::from(hit.fine) - u64::from(window.span.guard);
             (time, hit.pm)
         };
         windows.push((window.start, window.hits.iter().map(absolute).collect()));
@@ -26,6 +25,14 @@ fn options(sources: usize) -> MergeOptions {
     MergeOptions {
         sources,
         ..MergeOptions::default()
+    }
+}
+
+/// When hits come.
+fn at(moment: Moment) -> Came {
+    Came {
+        at: moment,
+        arrival: Tsc(moment.0),
     }
 }
 
@@ -83,7 +90,7 @@ proptest! {
         let mut merge = Merge::new(options).unwrap();
         for (source, hits) in sources.iter_mut().enumerate() {
             hits.insert(0, stamped(0, 0));
-            merge.push(source, &hits[..1], now, &mut collect(&mut windows));
+            let _ = merge.push(source, &hits[..1], at(now), &mut collect(&mut windows));
         }
         let most = sources.iter().map(Vec::len).max().unwrap_or(0);
         // Nor is one that has nothing more to say heard of.
@@ -96,7 +103,7 @@ proptest! {
             for (source, hits) in sources.iter().enumerate() {
                 let from = (round * piece).max(1).min(hits.len());
                 let to = ((round + 1) * piece).max(1).min(hits.len());
-                merge.push(source, &hits[from..to], now, &mut collect(&mut windows));
+                merge.push(source, &hits[from..to], at(now), &mut collect(&mut windows)).unwrap();
             }
         }
         merge.finish(&mut collect(&mut windows));
@@ -115,7 +122,7 @@ proptest! {
         for (i, (source, time, shift)) in hits.into_iter().enumerate() {
             let mut last = None;
             let mut ascending = |window: Window| last = last.max(Some(window.start));
-            merge.push(source, &[stamped(time >> shift, 0)], Moment(i as u64 * 10_000), &mut ascending);
+            let _ = merge.push(source, &[stamped(time >> shift, 0)], at(Moment(i as u64 * 10_000)), &mut ascending);
             pushed += 1;
         }
         merge.finish(&mut |_| ());
@@ -130,9 +137,13 @@ fn windows_close_in_order_as_soon_as_all_sources_are_past_them() {
     let mut merge = Merge::new(options(2)).unwrap();
     let mut windows = Windows::new();
     let hits: Vec<_> = (0..40).map(|i| stamped(i * 256 + 100, i as u16)).collect();
-    merge.push(0, &hits, Moment(1), &mut collect(&mut windows));
+    merge
+        .push(0, &hits, at(Moment(1)), &mut collect(&mut windows))
+        .unwrap();
     assert!(windows.is_empty());
-    merge.push(1, &hits[..20], Moment(2), &mut collect(&mut windows));
+    merge
+        .push(1, &hits[..20], at(Moment(2)), &mut collect(&mut windows))
+        .unwrap();
     // Source 1 is at 19 * 256 + 100, and may go back by four slots.
     let starts: Vec<u64> = windows.iter().map(|(start, _)| *start / 256).collect();
     assert_eq!(starts, (0..15).collect::<Vec<_>>());
@@ -145,8 +156,12 @@ fn a_silent_source_is_waited_for_until_its_deadline() {
     let mut merge = Merge::new(options).unwrap();
     let mut windows = Windows::new();
     let hits: Vec<_> = (0..40).map(|i| stamped(i * 256, i as u16)).collect();
-    merge.push(1, &hits[..1], Moment(1), &mut |_| ());
-    merge.push(0, &hits, Moment(1000), &mut collect(&mut windows));
+    merge
+        .push(1, &hits[..1], at(Moment(1)), &mut |_| ())
+        .unwrap();
+    merge
+        .push(0, &hits, at(Moment(1000)), &mut collect(&mut windows))
+        .unwrap();
     merge.tick(Moment(1 + options.deadline.0), &mut collect(&mut windows));
     assert!(windows.is_empty());
     merge.tick(Moment(2 + options.deadline.0), &mut collect(&mut windows));
@@ -154,9 +169,13 @@ fn a_silent_source_is_waited_for_until_its_deadline() {
     assert_eq!(windows.len(), 34);
     // What it says then about closed windows is late; it is heard again afterwards.
     let (taken, now) = (merge.counts().taken, Moment(3 + options.deadline.0));
-    merge.push(1, &[hits[3], hits[38]], now, &mut |_| ());
+    let late = merge.push(1, &[hits[3]], at(now), &mut |_| ());
+    assert_eq!(late, Err(Refusal::Late));
+    merge
+        .push(1, &[hits[4], hits[38]], at(now), &mut |_| ())
+        .unwrap();
     let counts = merge.counts();
-    assert_eq!((counts.late, counts.taken), (1, taken + 1));
+    assert_eq!((counts.late, counts.taken), (2, taken + 1));
 }
 
 /// An event on the edge of two windows.
@@ -182,18 +201,11 @@ fn an_event_on_an_edge_is_found_once() {
         }
         let mut look = |window: Window| {
             torn |= window.hits.len() < 16;
-            let hit = |hit: &WindowHit| Hit {
-                pm: hit.pm,
-                fine: hit.time / 2,
-            };
-            let hits: Vec<Hit> = window.hits.iter().map(hit).collect();
-            let rings = finder.find(&hits).iter();
-            found += rings
-                .filter(|ring| window.holds(2.0 * ring.time + 0.5))
-                .count();
+            let rings = finder.find(window.hits).iter();
+            found += rings.filter(|ring| window.span.holds(ring.time)).count();
         };
         for (source, hits) in sources.iter().enumerate() {
-            merge.push(source, hits, Moment(1), &mut look);
+            merge.push(source, hits, at(Moment(1)), &mut look).unwrap();
         }
         merge.finish(&mut look);
         assert_eq!((found, torn), (1, false), "{shift}");
@@ -207,16 +219,12 @@ fn a_source_that_lies_is_not_heard() {
     for slot in 0..2000u64 {
         for source in 0..3 {
             let hit = stamped(slot * 256 + 100, source as u16);
-            merge.push(
-                source,
-                &[hit],
-                Moment(slot * 1000),
-                &mut collect(&mut windows),
-            );
+            let now = at(Moment(slot * 1000));
+            let _ = merge.push(source, &[hit], now, &mut collect(&mut windows));
         }
         // Hours ahead, and back at the beginning.
         let lie = if slot % 2 == 0 { 1 << 50 } else { 100 };
-        merge.push(3, &[stamped(lie, 9)], Moment(slot * 1000), &mut |_| ());
+        let _ = merge.push(3, &[stamped(lie, 9)], at(Moment(slot * 1000)), &mut |_| ());
     }
     // It held nothing up for longer than its deadline.
     assert!(windows.len() > 1690, "{}", windows.len());
@@ -233,13 +241,15 @@ fn building_goes_on_after_a_burst_of_nonsense_and_after_a_new_beginning() {
     let mut merge = Merge::new(options(2)).unwrap();
     let mut count = 0;
     let mut whole = |window: Window| count += usize::from(window.hits.len() == 2);
-    let mut at = 0;
+    let mut time = 0;
     let mut run = |merge: &mut Merge, first: u64, slots: u64, whole: &mut dyn FnMut(Window)| {
         for slot in first..first + slots {
-            at += 25;
+            time += 25;
             for source in 0..2 {
                 let hit = stamped(slot * 256 + 99, 0);
-                merge.push(source, &[hit], Moment(at), &mut |window| whole(window));
+                let _ = merge.push(source, &[hit], at(Moment(time)), &mut |window| {
+                    whole(window);
+                });
             }
         }
     };
@@ -248,7 +258,7 @@ fn building_goes_on_after_a_burst_of_nonsense_and_after_a_new_beginning() {
         .map(|i| stamped(i.wrapping_mul(0x9E37_79B9_7F4A_7C15), 1))
         .collect();
     for source in [0, 1, 7] {
-        merge.push(source, &nonsense, Moment(2501), &mut |_| ());
+        let _ = merge.push(source, &nonsense, at(Moment(2501)), &mut |_| ());
     }
     run(&mut merge, 1_000_100, 1000, &mut whole);
     // Back to the beginning of time.
@@ -266,14 +276,14 @@ fn a_full_ring_closes_the_oldest_windows() {
     })
     .unwrap();
     let mut windows = Windows::new();
-    merge.push(1, &[stamped(0, 0)], Moment(1), &mut |_| ());
+    merge
+        .push(1, &[stamped(0, 0)], at(Moment(1)), &mut |_| ())
+        .unwrap();
     for i in 0..1000 {
-        merge.push(
-            0,
-            &[stamped(i * 256, 1)],
-            Moment(2),
-            &mut collect(&mut windows),
-        );
+        let hits = [stamped(i * 256, 1)];
+        merge
+            .push(0, &hits, at(Moment(2)), &mut collect(&mut windows))
+            .unwrap();
     }
     merge.finish(&mut collect(&mut windows));
     assert_eq!(windows.len(), 1000);
@@ -281,9 +291,9 @@ fn a_full_ring_closes_the_oldest_windows() {
     assert!((900..1000).contains(&counts.forced) && counts.taken == 1001);
     // A window of more hits than it holds.
     let mut merge = Merge::new(options(1)).unwrap();
-    let many = vec![stamped(5, 2); MAX_HITS + 10];
-    merge.push(0, &many, Moment(1), &mut |_| ());
-    merge.finish(&mut |window| assert_eq!(window.hits.len(), MAX_HITS));
+    let many = vec![stamped(5, 2); MAX_EVENT_HITS + 10];
+    merge.push(0, &many, at(Moment(1)), &mut |_| ()).unwrap();
+    merge.finish(&mut |window| assert_eq!(window.hits.len(), MAX_EVENT_HITS));
     assert_eq!(merge.counts().overfull, 10);
 }
 
@@ -304,4 +314,70 @@ fn options_out_of_range_are_refused() {
         ..default
     };
     assert_eq!(refused(small), Some(MergeError::Capacity));
+}
+
+#[test]
+fn a_source_without_hits_says_how_far_it_is_and_holds_nothing_up() {
+    let mut merge = Merge::new(options(2)).unwrap();
+    let mut windows = Windows::new();
+    merge
+        .push(0, &[stamped(700, 1)], at(Moment(1)), &mut |_| ())
+        .unwrap();
+    merge
+        .push(
+            0,
+            &[stamped(9000, 1)],
+            at(Moment(1)),
+            &mut collect(&mut windows),
+        )
+        .unwrap();
+    assert!(windows.is_empty());
+    merge
+        .hear(1, 9000, Moment(2), &mut collect(&mut windows))
+        .unwrap();
+    assert_eq!(windows, [(512, vec![(700, 1)])]);
+    assert_eq!(
+        merge.hear(1, 100, Moment(2), &mut |_| ()),
+        Err(Refusal::Late)
+    );
+    assert_eq!(
+        merge.hear(2, 9000, Moment(2), &mut |_| ()),
+        Err(Refusal::Unknown)
+    );
+}
+
+#[test]
+fn a_window_knows_who_had_come_to_it_and_when_its_first_hit_came() {
+    let options = options(3);
+    let mut merge = Merge::new(options).unwrap();
+    let mut seen = Vec::new();
+    let mut look =
+        |window: Window| seen.push((window.start / 256, window.sources, window.arrival.0));
+    for (source, ns) in [(0, 50), (1, 20)] {
+        let hits = [stamped(5 * 256 + 9, 1), stamped(40 * 256, 1)];
+        merge
+            .push(source, &hits, at(Moment(ns)), &mut look)
+            .unwrap();
+    }
+    merge.tick(Moment(51 + options.deadline.0), &mut look);
+    merge.finish(&mut look);
+    // Source 2 has said nothing at all. A clock that has run for days counts as another does.
+    assert_eq!(seen, [(5, 0b011, 20), (40, 0b011, 20)]);
+    let mut merge = Merge::new(MergeOptions {
+        sources: 1,
+        ..options
+    })
+    .unwrap();
+    let arrival = Tsc((7 << 48) + 3);
+    let came = Came {
+        at: Moment(0),
+        arrival: Tsc((7 << 48) - 10),
+    };
+    merge
+        .push(0, &[stamped(300, 1)], came, &mut |_| ())
+        .unwrap();
+    merge
+        .push(0, &[stamped(400, 1)], Came { arrival, ..came }, &mut |_| ())
+        .unwrap();
+    merge.finish(&mut |window| assert_eq!(window.arrival, came.arrival));
 }

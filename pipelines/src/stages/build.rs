@@ -20,9 +20,10 @@ use std::sync::Arc;
 
 use pollux_mempool::PoolCache;
 use pollux_mempool::time::{Ns, Tsc};
-use pollux_pmd::{Cause, Tally};
+use pollux_pmd::Cause;
 use serde::Deserialize;
 
+use super::fate::{Fate, Fates};
 use crate::l0::{Event, EventHead, Fragment, L0Stats, MAX_SOURCES};
 use crate::registry::StageEnv;
 use crate::stage::{Batch, Moment, Sink, Stage};
@@ -65,9 +66,6 @@ struct Open {
     event: Event,
 }
 
-/// What became of a fragment: it is in an event, or of no use for a cause.
-type Fate = Result<(), Cause>;
-
 /// The event builder.
 pub struct Build {
     window: u64,
@@ -94,11 +92,8 @@ pub struct Build {
     /// For each source, the place in `open` behind its last fragment: where the next one goes
     /// unless something was lost.
     cursor: [usize; MAX_SOURCES],
-    /// What will be counted for the present frame: that one of its fragments was accepted, or else
-    /// what became of its first one.
-    frame: Option<Fate>,
     stats: Arc<L0Stats>,
-    tally: Tally,
+    fates: Fates,
 }
 
 impl Build {
@@ -138,8 +133,6 @@ impl Build {
                 "horizon_us = {horizon_us}: it must be at least one window"
             ));
         }
-        let tally = Tally::new();
-        env.ledger.add("build", tally.view());
         Ok(Self {
             window: window_slots,
             deadline: Ns(deadline_us * 1000),
@@ -154,9 +147,8 @@ impl Build {
             refused_since: None,
             refused_frames: 0,
             cursor: [0; MAX_SOURCES],
-            frame: None,
             stats: Arc::clone(&env.stats),
-            tally,
+            fates: Fates::new("build", env),
         })
     }
 
@@ -226,7 +218,7 @@ impl Build {
         Ok(())
     }
 
-    /// Counts a fragment, and its frame with the last one.
+    /// Counts a fragment.
     #[inline]
     fn count(&mut self, fragment: &Fragment, fate: Fate) {
         match fate {
@@ -241,26 +233,7 @@ impl Build {
             }
             Err(_) => {}
         }
-        let frame = match self.frame {
-            Some(first) if fate.is_err() => first,
-            _ => fate,
-        };
-        self.frame = (!fragment.ends_frame).then_some(frame);
-        let ended = fragment.ends_frame.then_some(frame);
-        match ended {
-            Some(Ok(())) => self.tally.count_delivered(1),
-            Some(Err(cause)) => self.tally.count_dropped(cause, 1),
-            None => {}
-        }
-        if let Some(counts) = self.stats.sources.get(usize::from(fragment.source)) {
-            match fate {
-                Err(Cause::Late) => counts.late_fragments.add(1),
-                Err(Cause::Duplicate) => counts.duplicate_fragments.add(1),
-                Err(Cause::NoMbuf) => self.stats.events.no_buffer.add(1),
-                _ => {}
-            }
-            counts.late.add(u64::from(ended == Some(Err(Cause::Late))));
-        }
+        self.fates.count(fragment, fate);
     }
 
     /// Opens an event at a place in the order; returns where it is then.

@@ -4,6 +4,8 @@ pub mod answer;
 pub mod build;
 pub mod decide;
 pub mod decompress;
+mod fate;
+pub mod merge;
 pub mod rings;
 
 pub use answer::{Answer, AnswerCounts};
@@ -13,6 +15,7 @@ pub use decide::{
     RuleSetCounts,
 };
 pub use decompress::{Decompress, DecompressOptions};
+pub use merge::{MergeHits, MergeHitsOptions};
 pub use rings::FindRings;
 
 use crate::pipeline::DynStage;
@@ -26,6 +29,9 @@ pub(crate) fn register(registry: &mut StageRegistry) {
     });
     registry.register("build", |options: BuildOptions, env| {
         Ok(DynStage::new("build", Build::new(&options, env)?))
+    });
+    registry.register("merge", |options: MergeHitsOptions, env| {
+        Ok(DynStage::new("merge", MergeHits::new(&options, env)?))
     });
     registry.register("rings", |options: FinderConfig, env| {
         let stage = FindRings::new(options, &env.stats).map_err(|error| error.to_string())?;

@@ -34,9 +34,9 @@ impl Stage for FindRings {
             let hits = batch.as_slice().iter().map(Event::hits);
             let found = self.finder.find_batch(hits);
             for (n, event) in batch.drain_front(found).enumerate() {
-                let rings = self.finder.rings(n);
-                self.stats.events.rings.add(rings.len() as u64);
-                out.push(event.reconstructed(rings));
+                let event = event.reconstructed(self.finder.rings(n));
+                self.stats.events.rings.add(event.rings().len() as u64);
+                out.push(event);
             }
         }
     }

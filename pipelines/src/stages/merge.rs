@@ -1,0 +1,228 @@
+//! Merge: hits of all sources into events, by their own times.
+//!
+//! Instead of [`Build`](super::Build), where what belongs together is not told by the boards' time
+//! stamps: an event is a window of time, with a guard on either side of it, so that what happened
+//! on an edge is whole in both windows, and is found in the one that holds its time
+//! ([`merge`](crate::merge)).
+//!
+//! A frame is delivered when hits of it were taken. A fragment without hits says how far its source
+//! is. An event is complete when all sources had come to its window before it was closed.
+
+use std::sync::Arc;
+
+use pollux_mempool::PoolCache;
+use pollux_mempool::time::Ns;
+use pollux_pmd::Cause;
+use serde::Deserialize;
+
+use super::fate::{Fate, Fates};
+use crate::formats::hits::MAX_HITS;
+use crate::l0::{Event, EventHead, Fragment, L0Stats, MAX_SOURCES};
+use crate::merge::{Came, Merge, MergeOptions, Refusal, SLOT, StampedHit, Window};
+use crate::registry::StageEnv;
+use crate::stage::{Batch, Moment, Sink, Stage};
+
+/// Options of the stage.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MergeHitsOptions {
+    /// Width of a window, in slots of 25 ns.
+    pub window_slots: u16,
+    /// What a window shares with each of its neighbours, in ns; at most half its width.
+    pub guard_ns: f64,
+    /// How far hits may be behind earlier ones of their source, in slots of 25 ns.
+    pub disorder_slots: u64,
+    /// How far a hit may be ahead of all others, in time of the detector.
+    pub horizon_us: u64,
+    /// How long a silent source is waited for.
+    pub deadline_us: u64,
+    /// Hits of each source that may wait.
+    pub capacity: usize,
+}
+
+impl Default for MergeHitsOptions {
+    fn default() -> Self {
+        Self {
+            window_slots: 1,
+            guard_ns: 2.0,
+            disorder_slots: 4,
+            horizon_us: 1000,
+            deadline_us: 300,
+            capacity: 1 << 14,
+        }
+    }
+}
+
+/// The stage.
+pub struct MergeHits {
+    merge: Merge,
+    /// The hits of one fragment, by their times.
+    hits: Vec<StampedHit>,
+    windows: Windows,
+    fates: Fates,
+}
+
+/// Makes events of windows.
+struct Windows {
+    /// Bit s for each source s.
+    all: u64,
+    events: PoolCache,
+    stats: Arc<L0Stats>,
+}
+
+impl MergeHits {
+    /// Makes the stage.
+    ///
+    /// # Errors
+    /// A width, time or number that is zero or too large.
+    pub fn new(options: &MergeHitsOptions, env: &mut StageEnv) -> Result<Self, String> {
+        let &MergeHitsOptions {
+            window_slots,
+            guard_ns,
+            disorder_slots,
+            horizon_us,
+            deadline_us,
+            capacity,
+        } = options;
+        let sources = env.stats.sources.len();
+        if sources == 0 || sources > MAX_SOURCES {
+            return Err(format!(
+                "{sources} sources: there must be 1 to {MAX_SOURCES}"
+            ));
+        }
+        if !(1..=128).contains(&window_slots) {
+            return Err(format!(
+                "window_slots = {window_slots}: it must be 1 to 128"
+            ));
+        }
+        let most = f64::from(window_slots) * 12.5;
+        if !(0.0..=most).contains(&guard_ns) {
+            return Err(format!(
+                "guard_ns = {guard_ns}: it must be 0 to {most}, half a window"
+            ));
+        }
+        if !(1..=60_000_000).contains(&deadline_us) {
+            return Err(format!(
+                "deadline_us = {deadline_us}: it must be 1 to 60000000 (a minute)"
+            ));
+        }
+        let merge = Merge::new(MergeOptions {
+            sources,
+            width: window_slots * SLOT as u16,
+            guard: (guard_ns * SLOT as f64 / 25.0) as u16,
+            disorder: disorder_slots.saturating_mul(SLOT),
+            horizon: horizon_us.saturating_mul(1000 / 25 * SLOT),
+            deadline: Ns(deadline_us * 1000),
+            capacity,
+        })
+        .map_err(|error| error.to_string())?;
+        Ok(Self {
+            merge,
+            hits: Vec::with_capacity(MAX_HITS),
+            windows: Windows {
+                all: (1 << sources) - 1,
+                // A window is an event at once, so none is held here.
+                events: env.make_events(0).map_err(|error| error.to_string())?,
+                stats: Arc::clone(&env.stats),
+            },
+            fates: Fates::new("merge", env),
+        })
+    }
+
+    fn add(&mut self, fragment: &Fragment, out: &mut impl Sink<Event>) -> Fate {
+        let source = usize::from(fragment.source);
+        // Beyond all times, it is too far ahead.
+        let start = fragment.timestamp.saturating_mul(SLOT);
+        let came = Came {
+            at: fragment.at,
+            arrival: fragment.arrival,
+        };
+        self.hits.clear();
+        // A fragment has no more than the list can hold.
+        self.hits.extend(fragment.hits.iter().map(|hit| StampedHit {
+            time: start.saturating_add(hit.fine.into()),
+            pm: hit.pm,
+        }));
+        self.hits.sort_unstable_by_key(|hit| (hit.time, hit.pm));
+        let windows = &mut self.windows;
+        let mut out = |window: Window| windows.close(&window, out);
+        let taken = if self.hits.is_empty() {
+            self.merge.hear(source, start, fragment.at, &mut out)
+        } else {
+            self.merge.push(source, &self.hits, came, &mut out)
+        };
+        taken.map_err(|why| match why {
+            Refusal::Late => Cause::Late,
+            Refusal::Ahead | Refusal::Disordered => Cause::OutOfWindow,
+            Refusal::Unknown => Cause::Unsupported,
+        })
+    }
+
+    /// Shows what the merger counts.
+    fn tell(&self) {
+        let (counts, events) = (self.merge.counts(), &self.windows.stats.events);
+        events.forced.set(counts.forced);
+        events.overfull.set(counts.overfull);
+        events.resyncs.set(counts.jumps);
+    }
+}
+
+impl Windows {
+    /// Makes an event of a window.
+    fn close(&mut self, window: &Window, out: &mut impl Sink<Event>) {
+        let counts = &self.stats.events;
+        let Some(mut event) = Event::new(&mut self.events) else {
+            counts.no_buffer.add(1);
+            return;
+        };
+        // They fit: a window has no more than an event.
+        let _ = event.insert(0, window.hits);
+        let complete = window.sources == self.all;
+        event.set_span(window.span);
+        event.set_head(&EventHead {
+            timestamp: window.start / SLOT,
+            // There are no more than MAX_SOURCES.
+            sources: window.sources as u16,
+            complete,
+            hits: window.hits.len() as u16,
+            arrival: window.arrival,
+        });
+        counts.built.add(1);
+        counts.hits.add(window.hits.len() as u64);
+        let closed = if complete {
+            &counts.complete
+        } else {
+            &counts.incomplete
+        };
+        closed.add(1);
+        for (source, counts) in self.stats.sources.iter().enumerate() {
+            counts.absent.add(!window.sources >> source & 1);
+        }
+        out.push(event);
+    }
+}
+
+impl Stage for MergeHits {
+    type In = Fragment;
+    type Out = Event;
+
+    fn process(&mut self, batch: &mut Batch<Fragment>, out: &mut impl Sink<Event>) {
+        for fragment in batch.as_slice() {
+            let fate = self.add(fragment, out);
+            self.fates.count(fragment, fate);
+        }
+        self.tell();
+    }
+
+    fn tick(&mut self, now: Moment, out: &mut impl Sink<Event>) {
+        self.merge
+            .tick(now, &mut |window| self.windows.close(&window, out));
+        self.tell();
+    }
+
+    fn finish(&mut self, out: &mut impl Sink<Event>) {
+        self.merge
+            .finish(&mut |window| self.windows.close(&window, out));
+        self.tell();
+    }
+}
