@@ -37,6 +37,7 @@ mod cache;
 mod depot;
 mod ends;
 mod frozen;
+pub mod hint;
 pub mod iova;
 mod mbuf;
 mod mbuf_ring;

@@ -20,11 +20,11 @@ pub(super) use real::Slots;
 #[cfg(not(loom))]
 mod real {
     use core::alloc::Layout;
-    use core::arch::asm;
     use core::ptr::{self, NonNull};
     use std::alloc::{alloc, dealloc};
 
     use super::{MaybeUninit, RingError, size_for};
+    use crate::hint;
 
     /// Bytes of a cache line: the first slot begins one, so that a burst touches as few as it can.
     const LINE: usize = 64;
@@ -113,11 +113,7 @@ mod real {
                 return;
             }
             for k in (0..count).step_by((LINE / size_of::<T>()).max(1)) {
-                let slot = self.base.as_ptr().wrapping_add(at + k);
-                // SAFETY: a hint that changes neither memory nor registers nor flags, and cannot
-                // fault. In assembly: for a target without PREFETCHW, which every x86-64 CPU
-                // executes or takes for a NOP, `_mm_prefetch` would ask for the line to read.
-                unsafe { asm!("prefetchw [{}]", in(reg) slot, options(nostack, preserves_flags)) };
+                hint::expect_write(self.base.as_ptr().wrapping_add(at + k));
             }
         }
 

@@ -37,11 +37,3 @@ unsafe fn ends<const N: usize>(from: *const u8, to: *mut u8, len: usize) {
         ptr::copy_nonoverlapping(from.add(len - N), to.add(len - N), N);
     }
 }
-
-/// Has a cache line fetched that is needed soon.
-#[inline(always)]
-pub(crate) fn prefetch(at: NonNull<u8>) {
-    use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    // SAFETY: a hint; it does nothing where there is no memory.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(at.as_ptr().cast_const().cast()) };
-}

@@ -6,5 +6,5 @@ mod copy;
 mod frame;
 
 pub(crate) use addresses::DeviceAddresses;
-pub(crate) use copy::{copy_frame, prefetch};
+pub(crate) use copy::copy_frame;
 pub(crate) use frame::{Assembly, alloc};

@@ -3,14 +3,14 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use pollux_mempool::{BurstMut, Mbuf, PoolCache};
+use pollux_mempool::{BurstMut, Mbuf, PoolCache, hint};
 
 use super::packed::PackedRing;
 use super::split::SplitRing;
 use super::{CHUNK, Direction, Pieces, Ring, Single, room_for_pieces};
 use crate::clock::{Clock, TscClock};
 use crate::driver::Origin;
-use crate::drivers::dma::{Assembly, copy_frame, prefetch};
+use crate::drivers::dma::{Assembly, copy_frame};
 use crate::drivers::virtio::areas::{QueueError, RingMemory};
 use crate::drivers::virtio::{
     Broken, Doorbell, Either, PeerMemory, Piece, RingFeatures, either, header,
@@ -182,7 +182,7 @@ impl<R: Ring> Rx<R> {
             }
             // SAFETY: the piece is longer than a header.
             *place = unsafe { at.add(header::LEN) };
-            prefetch(*place);
+            hint::expect_read(place.as_ptr());
             sound += 1;
         }
         let first = out.len();

@@ -4,12 +4,12 @@ use std::iter;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use pollux_mempool::{BurstMut, Mbuf, PoolCache};
+use pollux_mempool::{BurstMut, Mbuf, PoolCache, hint};
 
 use super::packed::PackedRing;
 use super::split::SplitRing;
 use super::{CHUNK, Chain, Direction, Pieces, Ring, Single, room_for_pieces};
-use crate::drivers::dma::{copy_frame, prefetch};
+use crate::drivers::dma::copy_frame;
 use crate::drivers::virtio::areas::{QueueError, RingMemory};
 use crate::drivers::virtio::{
     Broken, Doorbell, Either, PeerMemory, Piece, RingFeatures, either, header,
@@ -159,7 +159,9 @@ impl<R: Ring> Tx<R> {
                 break;
             };
             *place = at;
-            prefetch(at);
+            // The driver has read them: its header, and the frame behind that.
+            hint::expect_write(at.as_ptr());
+            hint::expect_write(at.as_ptr().wrapping_add(header::LEN));
             sound += 1;
         }
         let mut copied = 0;
