@@ -444,7 +444,7 @@ fn chains(c: &mut Criterion) {
         let mut all = env();
         let stage = decompress(&mut all)?
             .then(build(&mut all)?)
-            .then(FindRings::new(FinderConfig::default(), &all.stats)?)
+            .then(FindRings::new(FinderConfig::default())?)
             .then(Decide::new(&DecideOptions::default(), &mut all)?);
         let name = "decompress, build, rings, decide";
         chain(c, name, stage, free_events(&all)?)?;

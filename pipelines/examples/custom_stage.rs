@@ -88,7 +88,7 @@ fn compiled() -> Result<(), AnyError> {
             vetoed: Arc::clone(&vetoed),
         })
         .then(Build::new(&BuildOptions::default(), &mut env)?)
-        .then(FindRings::new(FinderConfig::default(), &env.stats)?)
+        .then(FindRings::new(FinderConfig::default())?)
         .then(Decide::new(&DecideOptions::default(), &mut env)?);
     println!("compiled as one chain:");
     run(

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`stage`] | the [`Stage`] trait, batches and sinks; chains that are compiled as one |
 //! | [`pipeline`], [`registry`] | chains chosen at run time, by name, from a TOML file |
+//! | [`spread`] | a stage over several loops, with the results in order |
 //! | [`formats`] | detector payloads, byte by byte |
 //! | [`rich`] | RICH geometry, ring fits and ring finding |
 //! | [`merge`] | single hits of all sources, merged into windows of time |
@@ -18,6 +19,7 @@ pub mod pipeline;
 pub mod registry;
 pub mod rich;
 pub mod simd;
+pub mod spread;
 pub mod stage;
 pub mod stages;
 

@@ -18,6 +18,7 @@ use serde::de::DeserializeOwned;
 use crate::l0::{L0Stats, event_pool};
 use crate::pipeline::{DynStage, Pipeline, PipelineError};
 use crate::rich::find::FinderConfig;
+use crate::spread::{Spreading, Worker};
 use crate::stage::BATCH;
 use crate::stages::{self, RuleExchange};
 
@@ -38,6 +39,10 @@ pub struct StageEnv {
     pub finder: Option<FinderConfig>,
     /// For giving the stage that decides other rules, once there is one.
     pub rules: Option<RuleExchange>,
+    /// Over how many loops the costly stages are spread.
+    pub spread: Spreading,
+    /// What those loops are to do, once there are stages that are spread.
+    pub crew: Vec<Worker>,
     /// Options that make sense to the stages, and most likely not to whoever wrote them.
     pub warnings: Vec<String>,
 }
@@ -62,6 +67,8 @@ impl StageEnv {
             events: None,
             finder: None,
             rules: None,
+            spread: Spreading::default(),
+            crew: Vec::new(),
             warnings: Vec::new(),
         }
     }
@@ -73,6 +80,7 @@ impl StageEnv {
     pub fn make_events(&mut self, held: usize) -> Result<PoolCache, PoolError> {
         let events = held
             .saturating_add(self.under_way)
+            .saturating_add(self.spread.items())
             .saturating_add(BATCHES * BATCH);
         let pool = event_pool(events, self.memory)?;
         let cache = pool.cache(EVENT_CACHE.min(events))?;

@@ -144,12 +144,11 @@ fn compiled(env: &mut StageEnv) -> Box<dyn Chain> {
     };
     let mut decide = DecideOptions::default();
     decide.rules[0].radius_mm = [80.0, 150.0];
-    let stats = env.stats.clone();
     Box::new(Compiled(
         Decompress::new(&DecompressOptions::default(), env)
             .unwrap()
             .then(Build::new(&build, env).unwrap())
-            .then(FindRings::new(FinderConfig::default(), &stats).unwrap())
+            .then(FindRings::new(FinderConfig::default()).unwrap())
             .then(Decide::new(&decide, env).unwrap()),
     ))
 }
@@ -304,11 +303,10 @@ proptest! {
 #[test]
 fn time_alone_releases_what_is_held() {
     let mut env = env(usize::from(BOARDS));
-    let stats = env.stats.clone();
     let mut chain = Decompress::new(&DecompressOptions::default(), &mut env)
         .unwrap()
         .then(Build::new(&BuildOptions::default(), &mut env).unwrap())
-        .then(FindRings::new(FinderConfig::default(), &stats).unwrap())
+        .then(FindRings::new(FinderConfig::default()).unwrap())
         .then(Decide::new(&DecideOptions::default(), &mut env).unwrap());
     let mut cache = pool(16, 2048).cache(8).unwrap();
     let (mut batch, mut out) = (Batch::default(), Vec::<Decision>::new());

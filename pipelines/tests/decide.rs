@@ -50,7 +50,7 @@ fn decide(stage: &mut Decide, events: impl IntoIterator<Item = Reconstructed>) -
         batch.push(event).unwrap();
         stage.process(&mut batch, &mut out);
     }
-    out.iter().map(|decision| decision.verdict()).collect()
+    out.iter().map(Decision::verdict).collect()
 }
 
 /// Whether the one rule accepts an event with so many hits and these rings.
@@ -192,7 +192,7 @@ fn prescales_go_by_the_order_of_the_events_alone() {
         stage.process(&mut batch, &mut out);
         assert!(
             out.iter()
-                .map(|decision| decision.verdict())
+                .map(Decision::verdict)
                 .eq(expected.iter().copied())
         );
     }

@@ -72,7 +72,7 @@ fn chain(options: &MergeHitsOptions, fragments: Vec<Fragment>) -> (Vec<Reconstru
         time_window: 0,
         ..FinderConfig::default()
     };
-    let mut chain = merge.then(FindRings::new(config, &env.stats).unwrap());
+    let mut chain = merge.then(FindRings::new(config).unwrap());
     let (mut batch, mut out) = (Batch::with_capacity(8), Vec::new());
     let frames = fragments
         .iter()

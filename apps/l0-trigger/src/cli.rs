@@ -25,9 +25,14 @@ pub struct Cli {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// CPUs of the loops: the trigger's, then the emulator's [default: the last two]
+    /// CPUs of the loops: the trigger's, in the demonstration the emulator's, then the workers'
+    /// [default: the last ones, the trigger's the last of all]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub cores: Vec<usize>,
+
+    /// Loops, beside the trigger's, that find rings; events keep their order
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=64))]
+    pub workers: u16,
 
     /// What the loop does while nothing comes: busy (polls on), pause, or sleep[=ROUNDS]: after so
     /// many rounds it sleeps until a device wakes it, where devices can
@@ -107,6 +112,7 @@ Examples:
   l0-trigger --events 50000000 --http 127.0.0.1:8080  to be watched in a browser
   l0-trigger --port card-sim --events 200           over the simulated card
   l0-trigger --port af_packet:eth1 --config rich.toml --cores 3
+  l0-trigger --port af_packet:eth1 --workers 2 --cores 3,4,5
   l0-trigger --port pcap:rx=run.pcapng --events-out run.events --truth run.toml
 
 Exit status: 0 if the run ended as asked and every frame is accounted for; 1 if it failed; 2 if

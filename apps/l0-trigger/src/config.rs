@@ -10,6 +10,7 @@ use pollux_mempool::time::Ns;
 use pollux_mempool::{MemoryRegion, PoolConfig};
 use pollux_pipelines::formats::mtp::SOURCE_RICH;
 use pollux_pipelines::l0::{Decision, Frame, MAX_SOURCES};
+use pollux_pipelines::spread::Spreading;
 use pollux_pipelines::stages::DecideOptions;
 use pollux_pipelines::{Pipeline, StageEnv, StageRegistry};
 use pollux_pmd::net::MacAddr;
@@ -204,7 +205,7 @@ impl TriggerConfig {
             pages: PageSize::Kib4,
             ..PoolConfig::default()
         };
-        let (_, env) = self.pipeline_in(memory, 0)?;
+        let (_, env) = self.pipeline_in(memory, 0, Spreading::default())?;
         for warning in env.warnings {
             tracing::warn!("{warning}");
         }
@@ -264,18 +265,24 @@ impl TriggerConfig {
 
     /// Makes the pipeline, with its counters; `kept` events at most are on their way to those who
     /// look at them or record them.
-    pub fn pipeline(&self, kept: usize) -> Result<(Pipeline<Frame, Decision>, StageEnv)> {
-        self.pipeline_in(self.memory.pool(), kept)
+    pub fn pipeline(
+        &self,
+        kept: usize,
+        spread: Spreading,
+    ) -> Result<(Pipeline<Frame, Decision>, StageEnv)> {
+        self.pipeline_in(self.memory.pool(), kept, spread)
     }
 
     fn pipeline_in(
         &self,
         memory: PoolConfig,
         kept: usize,
+        spread: Spreading,
     ) -> Result<(Pipeline<Frame, Decision>, StageEnv)> {
         let mut env = StageEnv::new(self.streams.len());
         env.memory = memory;
         env.under_way += kept;
+        env.spread = spread;
         let pipeline = StageRegistry::builtin().pipeline(&self.stages, &mut env);
         Ok((pipeline.context("[[stage]]")?, env))
     }

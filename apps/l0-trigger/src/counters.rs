@@ -11,6 +11,8 @@ use pollux_pmd::LatencyView;
 use pollux_pmd::stream::StreamView;
 use pollux_program::metrics::{Books, Page, Source};
 
+use crate::worker::WorkerView;
+
 /// Views on what the loops count.
 pub struct Counters {
     pub books: Books,
@@ -23,6 +25,7 @@ pub struct Counters {
     pub latency: Vec<(String, LatencyView)>,
     /// For how long at a time the loop was kept from its work.
     pub gaps: LatencyView,
+    pub workers: Vec<WorkerView>,
 }
 
 impl Source for Counters {
@@ -120,11 +123,24 @@ impl Source for Counters {
             missed,
         )?;
 
+        self.measure_times(page)
+    }
+}
+
+impl Counters {
+    fn measure_times(&self, page: &mut Page<'_>) -> fmt::Result {
         let latency = self.latency.iter();
         let latency = latency.map(|(name, view)| ([("stage", name.clone())], view.clone()));
         let help = "A batch in each stage; total: from an event's first frame to its decision";
         page.latency("l0_latency_seconds", help, latency)?;
-        let gaps = [([("core", "trigger".into())], self.gaps.clone())];
+        let workers = self.workers.iter();
+        let jobs = workers.map(|w| ([("core", w.name.clone())], w.jobs.clone()));
+        let help = "The jobs of each worker: up to sixteen events";
+        page.latency("l0_job_seconds", help, jobs)?;
+        let workers = self.workers.iter();
+        let gaps = workers.map(|w| ([("core", w.name.clone())], w.gaps.clone()));
+        let trigger = ([("core", "trigger".into())], self.gaps.clone());
+        let gaps = std::iter::once(trigger).chain(gaps);
         page.latency(
             "core_gap_seconds",
             "How long a loop was kept from its work",

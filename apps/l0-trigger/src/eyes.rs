@@ -21,8 +21,7 @@ pub struct Eyes {
 impl Eyes {
     /// Listens where the command line says.
     pub fn open(cli: &Cli, plan: &Plan, setup: &Setup) -> Result<Self> {
-        let loops = [plan.trigger_cpu, plan.emulator_cpu];
-        let loops: Vec<_> = loops.into_iter().flatten().collect();
+        let loops = plan.cpus();
         let counters = &setup.counters;
         let views = &counters.books.ports;
         let watch = Watch::start(cli.metrics, Arc::clone(counters), views, &loops)?;

@@ -21,6 +21,7 @@ mod setup;
 mod side;
 mod summary;
 mod trigger;
+mod worker;
 
 use std::process::ExitCode;
 

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use pollux_emulator::config::EmulatorConfig;
 use pollux_pipelines::formats::hits::MAX_FRAME;
+use pollux_pipelines::spread::Spreading;
 use pollux_pmd::net::UDP_HEADERS;
 use pollux_pmd::{Registry, lcore};
 
@@ -32,6 +33,8 @@ pub struct Plan {
     pub truth: Option<EmulatorConfig>,
     pub trigger_cpu: Option<usize>,
     pub emulator_cpu: Option<usize>,
+    /// One for each worker.
+    pub worker_cpus: Vec<Option<usize>>,
 }
 
 impl Plan {
@@ -73,7 +76,14 @@ impl Plan {
             !demo || room >= frame,
             "memory.data_room = {room}: the boards' frames in the demonstration need {frame} bytes"
         );
-        let (trigger_cpu, emulator_cpu) = place(&cli.cores, demo)?;
+        let workers = usize::from(cli.workers);
+        ensure!(
+            !is_simulated || workers == 0,
+            "--workers is not for {CARD}: time there is the card's, and work takes none"
+        );
+        let mut cpus = place(&cli.cores, demo, workers)?.into_iter();
+        let trigger_cpu = cpus.next().flatten();
+        let emulator_cpu = if demo { cpus.next().flatten() } else { None };
         let mut plan = Self {
             config,
             ports: if cli.ports.is_empty() {
@@ -86,6 +96,7 @@ impl Plan {
             truth: None,
             trigger_cpu,
             emulator_cpu,
+            worker_cpus: cpus.collect(),
         };
         if demo {
             let mut emulator = given.unwrap_or_default();
@@ -102,28 +113,56 @@ impl Plan {
     }
 }
 
-/// Which CPU each loop runs on.
-fn place(cores: &[usize], demo: bool) -> Result<(Option<usize>, Option<usize>)> {
+/// Which CPU each loop runs on: the trigger's, the emulator's in the demonstration, the workers'.
+fn place(cores: &[usize], demo: bool, workers: usize) -> Result<Vec<Option<usize>>> {
     let allowed = lcore::allowed_cpus();
-    for cpu in cores {
+    for (place, cpu) in cores.iter().enumerate() {
         ensure!(
             allowed.contains(cpu),
             "--cores: cpu {cpu} is not among this process's: {allowed:?}"
         );
+        ensure!(
+            !cores[..place].contains(cpu),
+            "--cores: cpu {cpu} is there twice: each loop needs one of its own"
+        );
     }
-    match (cores, allowed.as_slice()) {
-        ([], [.., emulator, trigger]) if demo => Ok((Some(*trigger), Some(*emulator))),
-        ([], [.., trigger]) if !demo => Ok((Some(*trigger), None)),
-        ([], _) => {
-            tracing::warn!("there is one CPU only: the two loops share it, and latencies show it");
-            Ok((None, None))
+    let loops = 1 + usize::from(demo) + workers;
+    if cores.is_empty() {
+        if allowed.len() >= loops {
+            return Ok(allowed.into_iter().rev().take(loops).map(Some).collect());
         }
-        ([trigger], _) if !demo => Ok((Some(*trigger), None)),
-        ([trigger, emulator], _) if demo && trigger != emulator => {
-            Ok((Some(*trigger), Some(*emulator)))
+        let cpus = allowed.len();
+        tracing::warn!("{loops} loops share {cpus} CPUs, and latencies show it");
+        return Ok(vec![None; loops]);
+    }
+    let emulator = if demo { ",emulator" } else { "" };
+    ensure!(
+        cores.len() == loops,
+        "--cores: {} CPUs for {loops} loops: trigger{emulator}{}",
+        cores.len(),
+        ",worker".repeat(workers)
+    );
+    Ok(cores.iter().copied().map(Some).collect())
+}
+
+impl Plan {
+    /// How many workers there are, and whether loops share CPUs.
+    pub fn spreading(&self) -> Spreading {
+        Spreading {
+            workers: self.worker_cpus.len(),
+            shares_cpus: self.trigger_cpu.is_none(),
         }
-        (_, _) if demo => bail!("--cores: the demonstration needs two CPUs: trigger,emulator"),
-        (_, _) => bail!("--cores: the trigger is one loop and needs one CPU"),
+    }
+
+    /// The CPUs of all loops that have one.
+    pub fn cpus(&self) -> Vec<usize> {
+        let first = [self.trigger_cpu, self.emulator_cpu];
+        first
+            .iter()
+            .chain(&self.worker_cpus)
+            .flatten()
+            .copied()
+            .collect()
     }
 }
 
@@ -144,6 +183,10 @@ impl fmt::Display for Plan {
             self.ports.join(" and "),
             cpu(self.trigger_cpu)
         )?;
+        if !self.worker_cpus.is_empty() {
+            let cpus: Vec<_> = self.worker_cpus.iter().copied().map(cpu).collect();
+            writeln!(f, "workers    {}: {}", cpus.len(), cpus.join(", "))?;
+        }
         if self.is_simulated {
             writeln!(f, "time       the simulated card's")?;
         }

@@ -50,6 +50,8 @@ pub struct Counted {
     /// The trigger core's gaps between two looks at the clock, with at most one event's work in
     /// between: the machine's share in the latencies.
     pub jitter_ns: JitterReport,
+    /// Those that take work off the trigger core.
+    pub workers: Vec<WorkerReport>,
 }
 
 #[derive(Debug, Serialize)]
@@ -65,9 +67,20 @@ pub struct PortReport {
 
 #[derive(Debug, Serialize)]
 pub struct CoreReport {
-    pub role: &'static str,
+    pub role: String,
     pub cpu: Option<usize>,
     pub isolated: bool,
+}
+
+/// What a worker did.
+#[derive(Debug, Serialize)]
+pub struct WorkerReport {
+    /// Its role among the cores.
+    pub core: String,
+    /// The time that each of its jobs took: up to sixteen events.
+    pub job_ns: Quantiles,
+    /// Gaps between two looks for a job, its own work included.
+    pub jitter_ns: JitterReport,
 }
 
 #[derive(Debug, Serialize)]
@@ -230,6 +243,18 @@ impl Report {
                 "not isolated"
             };
             writeln!(out, "core       {:<9} {cpu}, {isolated}", core.role)?;
+        }
+        for worker in &self.counted.workers {
+            let (jobs, gaps) = (&worker.job_ns, &worker.jitter_ns.gaps);
+            writeln!(
+                out,
+                "{:<10} {} jobs, p99 {} us, max {} us; longest gap {} us",
+                worker.core,
+                jobs.count,
+                micros(jobs.p99),
+                micros(jobs.max),
+                micros(gaps.max)
+            )?;
         }
         for port in &self.counted.ports {
             writeln!(

@@ -8,7 +8,7 @@ use pollux_emulator::link::PortLink;
 use pollux_emulator::rings::RingCheck;
 use pollux_emulator::run::EmulatorReport;
 use pollux_pipelines::l0::L0Stats;
-use pollux_pmd::lcore::{self, Lcore, StopFlag};
+use pollux_pmd::lcore::{self, Lcore, LcoreError, StopFlag};
 use pollux_pmd::{Port, PortError, Started};
 use pollux_program::{Reload, ports};
 
@@ -23,6 +23,7 @@ use crate::report::{CoreReport, RecordingReport, Report};
 use crate::setup::{Queues, Setup, TAP_RECORDS};
 use crate::summary;
 use crate::trigger::{End, Finished};
+use crate::worker::{self, WorkerLoop};
 
 /// How often housekeeping looks after its queues.
 const ROUND: Duration = Duration::from_millis(20);
@@ -57,6 +58,7 @@ pub fn run(
     let Setup {
         ports,
         trigger,
+        workers,
         boards,
         recorder,
         check,
@@ -67,6 +69,7 @@ pub fn run(
     let halt = trigger.stop.clone();
 
     let started = Instant::now();
+    let crew = Crew::launch(workers, plan)?;
     let trigger = lcore::launch("trigger", plan.trigger_cpu, move || trigger.run())?;
     let boards: Option<BoardsThread> = match boards {
         Some(mut boards) => {
@@ -76,7 +79,8 @@ pub fn run(
         None => None,
     };
     // After the launches: a new thread inherits where its parent may run.
-    lcore::keep_off(plan.trigger_cpu.as_slice());
+    let busy = plan.worker_cpus.iter().chain([&plan.trigger_cpu]);
+    lcore::keep_off(&busy.flatten().copied().collect::<Vec<_>>());
     let mut house = House {
         recorder,
         check,
@@ -95,8 +99,10 @@ pub fn run(
     let finished = trigger.join();
     stop.stop();
     let boards = boards.map(Lcore::join).transpose();
+    // Last: the trigger has had all that they were at.
+    let crew = crew.join();
     let duration = started.elapsed();
-    let (mut finished, boards) = (finished?, boards?);
+    let (mut finished, boards, ()) = (finished?, boards?, crew?);
     house.drain();
     let mut queues = Queues::default();
     queues
@@ -132,16 +138,54 @@ pub fn run(
 
 /// The loops, their CPUs, and whether those are isolated; logs the remedy where not.
 fn cores(plan: &Plan) -> Vec<CoreReport> {
-    let mut cores = vec![("trigger", plan.trigger_cpu)];
+    let mut cores = vec![("trigger".to_owned(), plan.trigger_cpu)];
     if plan.emulator.is_some() {
-        cores.push(("emulator", plan.emulator_cpu));
+        cores.push(("emulator".into(), plan.emulator_cpu));
     }
-    let check = |(role, cpu): (&'static str, Option<usize>)| CoreReport {
+    let workers = plan.worker_cpus.iter().enumerate();
+    cores.extend(workers.map(|(n, &cpu)| (worker::name(n), cpu)));
+    let check = |(role, cpu): (String, Option<usize>)| CoreReport {
+        isolated: cpu.is_some_and(|cpu| lcore::check_isolation(&role, cpu)),
         role,
         cpu,
-        isolated: cpu.is_some_and(|cpu| lcore::check_isolation(role, cpu)),
     };
     cores.into_iter().map(check).collect()
+}
+
+/// The workers. They end when this is dropped: nobody waits for jobs after the trigger's end.
+struct Crew {
+    loops: Vec<Lcore<()>>,
+    stop: Option<StopFlag>,
+}
+
+impl Crew {
+    fn launch(workers: Vec<WorkerLoop>, plan: &Plan) -> Result<Self> {
+        let mut crew = Self {
+            loops: Vec::new(),
+            stop: workers.first().map(|worker| worker.stop.clone()),
+        };
+        for (n, (mut worker, &cpu)) in workers.into_iter().zip(&plan.worker_cpus).enumerate() {
+            let name = worker::name(n);
+            crew.loops
+                .push(lcore::launch(&name, cpu, move || worker.run())?);
+        }
+        Ok(crew)
+    }
+
+    fn join(mut self) -> Result<(), LcoreError> {
+        self.end();
+        self.loops.drain(..).try_for_each(Lcore::join)
+    }
+
+    fn end(&self) {
+        self.stop.iter().for_each(StopFlag::stop);
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.end();
+    }
 }
 
 /// What the main thread does while the loops run.

@@ -1,5 +1,6 @@
 //! From a plan to loops that can be launched: ports, queues, pipeline, taps.
 
+use std::iter;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use pollux_emulator::run::EmulatorLoop;
 use pollux_emulator::truth::Truth;
 use pollux_mempool::Mempool;
 use pollux_pipelines::formats::mtp::MAX_PRIMITIVES;
+use pollux_pipelines::spread::Worker;
 use pollux_pipelines::stages::{Answer, RuleBook, RuleExchange};
 use pollux_pipelines::{EVENT_CACHE, StageEnv};
 use pollux_pmd::event::{EventConsumer, EventQueue, RegionOptions};
@@ -34,6 +36,7 @@ use crate::recorder::Recorder;
 use crate::replay::Pending;
 use crate::side::PortSide;
 use crate::trigger::{Input, SLEEP, Trigger};
+use crate::worker::WorkerLoop;
 
 /// Free buffers that a loop keeps for itself.
 const CACHE: usize = 512;
@@ -52,6 +55,8 @@ pub struct Queues {
 pub struct Setup {
     pub ports: Vec<Port<Started>>,
     pub trigger: Trigger,
+    /// The loops that take work off the trigger's.
+    pub workers: Vec<WorkerLoop>,
     /// The emulated boards of the demonstration.
     pub boards: Option<EmulatorLoop<PortLink, RunClock>>,
     pub recorder: Option<Recorder>,
@@ -97,12 +102,13 @@ impl Setup {
         let views = views.collect();
 
         let kept = cli.http.map_or(0, |_| display::QUEUE);
-        let (pipeline, env) = plan.config.pipeline(kept)?;
+        let (pipeline, env) = plan.config.pipeline(kept, plan.spreading())?;
         let StageEnv {
             mut ledger,
             stats,
             events,
             rules,
+            crew,
             ..
         } = env;
         let events = events.context("[[stage]]: none of them builds events")?;
@@ -137,6 +143,7 @@ impl Setup {
             jitter: JitterMeter::new(clock.clone()),
             decisions: 0,
         };
+        let workers = workers(cli, plan, crew, &clock)?;
         let stages = pipeline.times().map(|(name, times)| (name.into(), times));
         let latency = stages.chain([("total".into(), outlet.answer.total())]);
         let counters = Arc::new(Counters {
@@ -152,6 +159,7 @@ impl Setup {
             answers: outlet.answer.counts(),
             latency: latency.collect(),
             gaps: outlet.jitter.gaps(),
+            workers: workers.iter().enumerate().map(|(n, w)| w.view(n)).collect(),
         });
         let queues = inputs.iter().map(|input: &Input| &input.rx);
         let idle = Idle::new(cli.idle, SLEEP, queues).context("--idle")?;
@@ -160,6 +168,7 @@ impl Setup {
             inputs,
             receiver,
             pipeline,
+            stats: Arc::clone(&counters.stats),
             outlet,
             burst: usize::from(cli.burst),
             recorded,
@@ -171,6 +180,7 @@ impl Setup {
         Ok(Self {
             ports,
             trigger,
+            workers,
             boards,
             recorder,
             check,
@@ -291,6 +301,22 @@ fn receiver(plan: &Plan, sides: &[PortSide]) -> Result<Receiver> {
         tally: Tally::new(),
         peer,
     })
+}
+
+/// The loops of those who take work off the trigger's.
+fn workers(cli: &Cli, plan: &Plan, crew: Vec<Worker>, clock: &RunClock) -> Result<Vec<WorkerLoop>> {
+    let stop = StopFlag::new();
+    let of = |worker| {
+        Ok(WorkerLoop {
+            worker,
+            idle: Idle::new(cli.idle, SLEEP, iter::empty())?,
+            clock: clock.clone(),
+            jitter: JitterMeter::new(clock.clone()),
+            stop: stop.clone(),
+            gives_way: plan.spreading().shares_cpus,
+        })
+    };
+    crew.into_iter().map(of).collect()
 }
 
 /// Where decisions are sent from.

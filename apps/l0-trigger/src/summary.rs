@@ -12,7 +12,7 @@ use crate::counters::Counters;
 use crate::plan::Plan;
 use crate::report::{
     AnswersReport, Counted, DeadlineReport, EventsReport, JitterReport, PortReport, Report,
-    RuleReport, RuleSetReport, SCHEMA, StreamReport,
+    RuleReport, RuleSetReport, SCHEMA, StreamReport, WorkerReport,
 };
 use crate::run::{self, Ended};
 
@@ -74,6 +74,7 @@ pub fn counted(config: &TriggerConfig, counters: &Counters) -> Counted {
         stats,
         answers,
         gaps,
+        workers,
         ..
     } = counters;
     let budget_ns = config.budget().0;
@@ -116,6 +117,14 @@ pub fn counted(config: &TriggerConfig, counters: &Counters) -> Counted {
             unmarked: answers.unmarked.get(),
         },
         jitter_ns: JitterReport::new(gaps, budget_ns),
+        workers: workers
+            .iter()
+            .map(|worker| WorkerReport {
+                core: worker.name.clone(),
+                job_ns: worker.jobs.percentiles().into(),
+                jitter_ns: JitterReport::new(&worker.gaps, budget_ns),
+            })
+            .collect(),
     }
 }
 

@@ -1,8 +1,10 @@
 //! The poll loop of the trigger: receive, run the pipeline, answer; all on one core.
 
+use std::sync::Arc;
+
 use pollux_mempool::Burst;
 use pollux_mempool::time::{Ns, Tsc};
-use pollux_pipelines::l0::{Decision, Frame};
+use pollux_pipelines::l0::{Decision, Frame, L0Stats};
 use pollux_pipelines::{Batch, Moment, Pipeline};
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::lcore::idle::Idle;
@@ -39,12 +41,13 @@ pub struct Trigger {
     pub inputs: Vec<Input>,
     pub receiver: Receiver,
     pub pipeline: Pipeline<Frame, Decision>,
+    pub stats: Arc<L0Stats>,
     pub outlet: Outlet,
     /// Frames to take from a queue at a time.
     pub burst: usize,
     /// All inputs are recordings: order and deadlines follow capture time.
     pub recorded: bool,
-    /// Stop after so many decisions.
+    /// Stop after so many events.
     pub max_events: Option<u64>,
     pub stop: StopFlag,
     pub clock: RunClock,
@@ -59,7 +62,7 @@ pub enum End {
     Stopped,
     /// All inputs came to their end.
     Exhausted,
-    /// It has made as many decisions as were asked for.
+    /// It has built as many events as were asked for.
     Enough,
 }
 
@@ -114,10 +117,9 @@ impl Trigger {
                     self.outlet.jitter.skip();
                 }
             }
-            if self
-                .max_events
-                .is_some_and(|max| self.outlet.decisions >= max)
-            {
+            // Not by decisions: how many are still with workers differs from run to run.
+            let built = self.stats.events.built.get();
+            if self.max_events.is_some_and(|max| built >= max) {
                 return End::Enough;
             }
             if now >= next_chores {
@@ -259,7 +261,6 @@ mod tests {
     use pollux_pmd::driver::{Capabilities, Description, Driver, Queues, RxDriver, TxDriver};
     use pollux_pmd::ledger::Sent;
     use pollux_pmd::{PortConfig, PortError, Registry, TscClock};
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     /// A port of the kernel's on which nothing comes. Counts how often it is told to send nothing.
@@ -325,12 +326,33 @@ mod tests {
     /// for its recorder, it does enter the kernel.
     #[test]
     fn the_loop_does_nothing_but_work() {
+        assert_quiet("0");
+    }
+
+    /// Nor does it for the workers, who go on until they are told to end.
+    #[test]
+    fn the_loop_does_nothing_but_work_with_a_worker() {
+        assert_quiet("1");
+    }
+
+    /// Has the workers end, whatever comes before.
+    struct Ends(Vec<StopFlag>);
+
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            self.0.iter().for_each(StopFlag::stop);
+        }
+    }
+
+    fn assert_quiet(workers: &str) {
         const EVENTS: u64 = 20_000;
         let directory = tempfile::tempdir().unwrap();
         let records = directory.path().join("records");
         let events = EVENTS.to_string();
         let arguments = [
             "l0-trigger",
+            "--workers",
+            workers,
             "--http",
             "127.0.0.1:0",
             "--events",
@@ -342,11 +364,14 @@ mod tests {
             .map(AsRef::as_ref)
             .chain([records.as_os_str()]);
         let (cli, registry) = (Cli::parse_from(arguments), Registry::builtin());
-        let plan = Plan::new(&cli, &registry).unwrap();
+        let mut plan = Plan::new(&cli, &registry).unwrap();
+        // As on CPUs of their own, however few there are: a loop that shares one gives way.
+        plan.trigger_cpu = plan.trigger_cpu.or(Some(0));
         let stop = StopFlag::new();
         let clock = RunClock::Tsc(TscClock::get());
         let Setup {
             mut trigger,
+            workers,
             boards,
             ports,
             collector,
@@ -360,9 +385,17 @@ mod tests {
                 assert!(boards.run().complete);
                 halt.stop();
             });
+            let _ends = Ends(workers.iter().map(|worker| worker.stop.clone()).collect());
+            for mut worker in workers {
+                scope.spawn(move || worker.run());
+            }
             pollux_quiet::listen(move |ear| {
                 let mut frames = Batch::with_capacity(MAX_BURST);
-                let end = ear.during(|| trigger.work(&mut frames));
+                let end = ear.during(|| {
+                    let end = trigger.work(&mut frames);
+                    trigger.pipeline.finish(&mut trigger.outlet);
+                    end
+                });
                 assert_eq!(end, End::Stopped);
                 trigger
             })

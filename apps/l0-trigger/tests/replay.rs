@@ -101,6 +101,7 @@ fn findings(report: &Value) -> Value {
         "latency_ns",
         "deadline",
         "jitter_ns",
+        "workers",
     ] {
         assert!(
             report.as_object_mut().unwrap().remove(key).is_some(),
@@ -134,6 +135,11 @@ fn assert_deterministic(packets: &[Packet]) {
         same(whole, &["--queues", queues]);
     }
     same(whole, &["--burst", "3", "--queues", "4"]);
+    for (workers, burst) in [("1", "32"), ("2", "1"), ("3", "7")] {
+        same(whole, &["--workers", workers, "--burst", burst]);
+    }
+    same(whole, &["--workers", "2", "--queues", "3"]);
+    same(whole, &["--workers", "2", "--idle", "pause"]);
 
     // Each board's frames in a file of its own: any order of the ports, any pairing.
     let of_boards = |name: &str, boards: &[u16]| {

@@ -60,12 +60,16 @@ fn wrong_arguments_are_named() {
         (&["--report"], &["--report"]),
         (&["--cores", "x"], &["--cores", "x"]),
         (&["--cores", "0,99"], &["--cores", "cpu 99"]),
-        (&["--cores", "0,0"], &["--cores", "two CPUs"]),
-        (&["--cores", "0"], &["--cores", "two CPUs"]),
-        (&["--cores", "0,1,0"], &["--cores", "two CPUs"]),
+        (&["--cores", "0,0"], &["--cores", "cpu 0 is there twice"]),
+        (&["--cores", "0"], &["--cores", "2 loops: trigger,emulator"]),
+        (&["--cores", "0,1,0"], &["--cores", "twice"]),
+        (
+            &["--cores", "0,1", "--workers", "2"],
+            &["--cores", "4 loops: trigger,emulator,worker,worker"],
+        ),
         (
             &["--port", "null", "--cores", "0,1"],
-            &["--cores", "one CPU"],
+            &["--cores", "2 CPUs for 1 loops: trigger"],
         ),
         (
             &["--port", "loopback", "--port", "null"],

@@ -68,7 +68,7 @@ fn trigger(mut data: &[u8], pool: &Mempool) {
     };
     let decompress = Decompress::new(&DecompressOptions::default(), &mut env);
     let build = Build::new(&options, &mut env).expect("valid options");
-    let rings = FindRings::new(FinderConfig::default(), &env.stats).expect("valid options");
+    let rings = FindRings::new(FinderConfig::default()).expect("valid options");
     let decide = Decide::new(&DecideOptions::default(), &mut env).expect("valid options");
     let mut chain = decompress
         .expect("valid options")

@@ -52,7 +52,7 @@ pub struct EventCounts {
     pub resyncs: Count,
     /// Hits in built events.
     pub hits: Count,
-    /// Rings that were found.
+    /// Rings of the events that were decided.
     pub rings: Count,
     /// Events that the trigger accepted.
     pub accepted: Count,

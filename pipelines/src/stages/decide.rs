@@ -47,6 +47,8 @@ impl Stage for Decide {
         for event in batch.drain() {
             let verdict = self.rules.judge(&event);
             let counts = &self.stats.events;
+            // Here, and not where they are found: that may be in several loops.
+            counts.rings.add(event.rings().len() as u64);
             if verdict.accepted() {
                 counts.accepted.add(1);
             } else {

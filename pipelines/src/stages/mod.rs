@@ -21,6 +21,7 @@ pub use rings::FindRings;
 use crate::pipeline::DynStage;
 use crate::registry::StageRegistry;
 use crate::rich::find::FinderConfig;
+use crate::spread::{Spread, Spreading};
 
 /// Adds the stages of this crate.
 pub(crate) fn register(registry: &mut StageRegistry) {
@@ -34,8 +35,19 @@ pub(crate) fn register(registry: &mut StageRegistry) {
         Ok(DynStage::new("merge", MergeHits::new(&options, env)?))
     });
     registry.register("rings", |options: FinderConfig, env| {
-        let stage = FindRings::new(options, &env.stats).map_err(|error| error.to_string())?;
         env.finder = Some(options);
+        let make = || FindRings::new(options).map_err(|error| error.to_string());
+        let Spreading {
+            workers,
+            shares_cpus,
+        } = env.spread;
+        if workers == 0 {
+            return Ok(DynStage::new("rings", make()?));
+        }
+        let others = (0..workers).map(|_| make()).collect::<Result<_, _>>()?;
+        let spread = Spread::new(make()?, others, shares_cpus);
+        let (stage, crew) = spread.map_err(|error| error.to_string())?;
+        env.crew.extend(crew);
         Ok(DynStage::new("rings", stage))
     });
     registry.register("decide", |options: DecideOptions, env| {
