@@ -126,6 +126,7 @@ macro_rules! conformance {
             the_generator_sends_what_it_is_told,
             ports_of_a_pair_hear_each_other,
             several_descriptors_need_one_doorbell,
+            one_queue_tells_of_lists_and_rings,
             checksums_are_none_given_or_the_cards,
             bad_descriptors_cost_their_packet,
             reads_that_fail_cost_their_packet,

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use pollux_card_model::layouts::{
-    TX_DESCRIPTOR_CHECKSUM_CARD, TX_DESCRIPTOR_CHECKSUM_GIVEN, TX_DESCRIPTOR_EVENT,
-    TX_DESCRIPTOR_FIRST, TX_DESCRIPTOR_LAST, TX_DESCRIPTOR_RAW, TX_SENT_PACKETS, TX_SENT_STATUS,
+    CLOP_BUFFER_KIND, EVENT_RECORD_KIND, EVENT_RECORD_SEQUENCE, TX_DESCRIPTOR_CHECKSUM_CARD,
+    TX_DESCRIPTOR_CHECKSUM_GIVEN, TX_DESCRIPTOR_EVENT, TX_DESCRIPTOR_FIRST, TX_DESCRIPTOR_LAST,
+    TX_DESCRIPTOR_RAW, TX_SENT_KIND, TX_SENT_PACKETS, TX_SENT_STATUS,
 };
-use pollux_card_model::registers::{event, host, port, tx};
+use pollux_card_model::registers::{clop, event, host, port, tx};
 use pollux_card_model::{Host, ReadError, SimulatedCard, WireFrame};
 use pollux_mempool::MemoryRegion;
 use pollux_mempool::region::PageSize;
@@ -14,7 +15,7 @@ use pollux_pmd::bus::{DmaMapping, DmaMemory};
 
 use super::answers::{arp, sum};
 use super::{Make, US, count, end, rig, sent};
-use crate::rig::{Rig, peer, station};
+use crate::rig::{Form, Rig, datagram, peer, station};
 
 /// Descriptors of the ring, records of its queue, and where data begin, in the memory.
 const RING: u32 = 16;
@@ -127,31 +128,36 @@ impl<C: SimulatedCard> Sending<C> {
         self.rig.advance(20 * US);
     }
 
+    /// The next record of the queue that the ring tells.
+    fn record(&mut self) -> Option<[u8; 64]> {
+        let mut record = [0; 64];
+        let at = QUEUE_AT + u64::from(self.taken % RECORDS) * 64;
+        let base = self.base;
+        let read = self.rig.device.with(|_, memory| {
+            let kept = std::mem::take(&mut memory.read_errors);
+            let read = memory.read(base + at, &mut record);
+            memory.read_errors = kept;
+            read
+        });
+        let phase = (self.taken / RECORDS).is_multiple_of(2);
+        if read.is_err() || (record[63] & 0x80 != 0) != phase {
+            return None;
+        }
+        self.taken += 1;
+        self.rig
+            .write(&event::THIS, 0, event::QUEUE_RELEASED, QUEUE, self.taken);
+        Some(record)
+    }
+
     /// (descriptors done, packets, status) of each event.
     pub(super) fn events(&mut self) -> Vec<(u32, u32, u32)> {
-        let mut all = Vec::new();
         self.rig.advance(20 * US);
-        loop {
-            let mut record = [0; 64];
-            let at = QUEUE_AT + u64::from(self.taken % RECORDS) * 64;
-            let base = self.base;
-            let read = self.rig.device.with(|_, memory| {
-                let kept = std::mem::take(&mut memory.read_errors);
-                let read = memory.read(base + at, &mut record);
-                memory.read_errors = kept;
-                read
-            });
-            let phase = (self.taken / RECORDS).is_multiple_of(2);
-            if read.is_err() || (record[63] & 0x80 != 0) != phase {
-                return all;
-            }
+        let told = |record: [u8; 64]| {
             assert_eq!(record[62], 2, "kind");
             let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| record[at + i]));
-            all.push((word(8), word(TX_SENT_PACKETS), word(TX_SENT_STATUS)));
-            self.taken += 1;
-            self.rig
-                .write(&event::THIS, 0, event::QUEUE_RELEASED, QUEUE, self.taken);
-        }
+            (word(8), word(TX_SENT_PACKETS), word(TX_SENT_STATUS))
+        };
+        std::iter::from_fn(|| self.record()).map(told).collect()
     }
 
     pub(super) fn fail_reads(&self, plan: impl IntoIterator<Item = Option<ReadError>>) {
@@ -228,6 +234,34 @@ pub fn several_descriptors_need_one_doorbell<C: SimulatedCard>(make: Make<'_, C>
     let frames: Vec<_> = sent(&sending.rig, 0);
     assert_eq!(frames, [WireFrame::good(vec![0xee; 100])]);
     assert_eq!(sending.rig.read64(&tx::THIS, 0, tx::PACKETS, 0), 61);
+    end(sending.rig);
+}
+
+/// Buffers and packets in one queue, in the order in which they were done; each kind has numbers of
+/// its own.
+pub fn one_queue_tells_of_lists_and_rings<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut sending = Sending::new(make);
+    // A payload of 48 bytes fills a buffer.
+    let rig = &mut sending.rig;
+    rig.add_list(0, 64, 1000);
+    rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 0);
+    let mode = (QUEUE as u32) << 4;
+    rig.write(&clop::THIS, 0, clop::LIST_MODE, 0, mode);
+    rig.write(&clop::THIS, 0, clop::LIST_CTRL, 0, 1);
+    rig.add_stream(0, 0, 5000, Form::Payload);
+    for number in 0..5 {
+        sending.packet(b"sent", 0, 0);
+        sending.doorbell();
+        sending.rig.put(0, datagram(0, 7, 5000, &[1; 48]));
+        sending.rig.advance(10 * US);
+        for kind in [TX_SENT_KIND, CLOP_BUFFER_KIND] {
+            let record = sending.record().unwrap();
+            assert_eq!(record[EVENT_RECORD_KIND], kind);
+            let at = EVENT_RECORD_SEQUENCE;
+            assert_eq!(record[at..at + 4], u32::to_le_bytes(number));
+        }
+    }
+    assert!(sending.record().is_none());
     end(sending.rig);
 }
 
