@@ -70,6 +70,11 @@ pub struct Cli {
     #[arg(long, value_name = "FILE")]
     pub events_out: Option<PathBuf>,
 
+    /// Record accepted events with their hits in HDF5 (docs/formats/recording.md), in programs built
+    /// with --features hdf5
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+
     /// Emulator configuration (its --truth-out) to compare with, or to run in the demonstration
     #[arg(long, value_name = "FILE")]
     pub truth: Option<PathBuf>,

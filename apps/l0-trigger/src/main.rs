@@ -8,6 +8,9 @@ mod config;
 mod counters;
 mod display;
 mod eyes;
+#[cfg_attr(not(feature = "hdf5"), path = "no_h5.rs")]
+mod h5;
+mod keeper;
 mod outlet;
 mod page;
 mod plan;

@@ -12,6 +12,7 @@ use pollux_pmd::{Count, TxQueue};
 
 use crate::clock::RunClock;
 use crate::display::Sampler;
+use crate::keeper::Keeper;
 use crate::side::PortSide;
 
 /// A consumer of event records, and how many it missed.
@@ -34,6 +35,8 @@ pub struct Outlet {
     pub taps: Vec<Tap>,
     /// Takes events for the page.
     pub sampler: Option<Sampler>,
+    /// Takes events to be recorded.
+    pub keeper: Option<Keeper>,
     /// The records of the decisions that wait for their packet, which says whether they are late.
     pub records: Vec<EventRecord>,
     /// The input is a recording, which can wait: no record is lost to a slow consumer.
@@ -65,11 +68,26 @@ impl Sink<Decision> for Outlet {
         if self.answer.is_due(now) {
             self.flush();
         }
-        self.events.free(decision.into());
+        self.give(decision);
     }
 }
 
 impl Outlet {
+    /// An event goes to the recording, if it is to be there, or else back.
+    #[inline]
+    fn give(&mut self, event: Decision) {
+        let verdict = event.verdict();
+        match &mut self.keeper {
+            Some(keeper) if verdict.accepted() || verdict.monitored => {
+                while self.patient && !keeper.has_room() && !self.stop.is_set() {
+                    std::thread::yield_now();
+                }
+                keeper.keep(event, &mut self.events);
+            }
+            _ => self.events.free(event.into()),
+        }
+    }
+
     /// Sends what has been decided, and records it.
     #[inline]
     pub fn flush(&mut self) {

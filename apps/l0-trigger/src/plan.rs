@@ -21,6 +21,10 @@ const CARD: &str = "card-sim";
 const CARD_EVENTS: u64 = 2000;
 const CARD_RATE: u64 = 1_000_000;
 
+/// What is said where a recording cannot be made.
+pub const NO_HDF5: &str =
+    "--record: recordings are not built in: cargo build --features hdf5 (it needs libhdf5-dev)";
+
 /// A run that makes sense.
 pub struct Plan {
     pub config: TriggerConfig,
@@ -40,6 +44,7 @@ pub struct Plan {
 impl Plan {
     /// Reads and checks everything that the command line names.
     pub fn new(cli: &Cli, registry: &Registry) -> Result<Self> {
+        ensure!(cfg!(feature = "hdf5") || cli.record.is_none(), NO_HDF5);
         let config = match &cli.config {
             None => TriggerConfig::default(),
             Some(path) => TriggerConfig::read(path)?,
@@ -154,15 +159,11 @@ impl Plan {
         }
     }
 
-    /// The CPUs of all loops that have one.
+    /// The CPUs of all loops that have one, those that matter most first.
     pub fn cpus(&self) -> Vec<usize> {
-        let first = [self.trigger_cpu, self.emulator_cpu];
-        first
-            .iter()
-            .chain(&self.worker_cpus)
-            .flatten()
-            .copied()
-            .collect()
+        let trigger = std::iter::once(&self.trigger_cpu);
+        let all = trigger.chain(&self.worker_cpus);
+        all.chain([&self.emulator_cpu]).flatten().copied().collect()
     }
 }
 

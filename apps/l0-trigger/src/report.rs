@@ -26,7 +26,11 @@ pub struct Report {
     pub cores: Vec<CoreReport>,
     #[serde(flatten)]
     pub counted: Counted,
+    /// Of event records.
     pub recording: RecordingReport,
+    /// Of events with their hits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<RecordingReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truth: Option<RingReport>,
 }
@@ -316,9 +320,11 @@ impl Report {
         for (n, fate) in fates.into_iter().filter(|&(n, _)| n > 0) {
             writeln!(out, "           {n} {fate}")?;
         }
-        if self.recording.written + self.recording.lost > 0 {
-            let RecordingReport { written, lost } = self.recording;
-            writeln!(out, "recording  {written} events written, {lost} lost")?;
+        let records = Some(&self.recording).filter(|r| r.written + r.lost > 0);
+        for (what, report) in [("recording", records), ("recorded", self.record.as_ref())] {
+            if let Some(RecordingReport { written, lost }) = report {
+                writeln!(out, "{what:<10} {written} events written, {lost} lost")?;
+            }
         }
         Ok(())
     }

@@ -16,6 +16,8 @@ use crate::cli::Cli;
 use crate::counters::Counters;
 use crate::display::Collector;
 use crate::eyes::Eyes;
+use crate::h5;
+use crate::keeper::Recording;
 use crate::plan::Plan;
 use crate::recorder::Recorder;
 use crate::reload::Rules;
@@ -37,6 +39,7 @@ pub struct Ended {
     pub counters: Arc<Counters>,
     pub check: Option<RingCheck>,
     pub recording: RecordingReport,
+    pub record: Option<RecordingReport>,
     pub duration: Duration,
     pub cores: Vec<CoreReport>,
 }
@@ -65,6 +68,7 @@ pub fn run(
         counters,
         collector,
         rules,
+        recording,
     } = setup;
     let halt = trigger.stop.clone();
 
@@ -119,9 +123,16 @@ pub fn run(
     let stopped = ports::stop(ports, queues.rx, queues.tx);
     let gone = matches!(stopped, Err(PortError::Gone { .. }));
     let stopped = stopped.context("the run ended, but not cleanly");
-    let (recording, recorded) = match house.recorder {
+    let (records, recorded) = match house.recorder {
         Some(recorder) => recorder.finish(),
         None => (RecordingReport::default(), Ok(())),
+    };
+    let (record, kept) = match recording.map(Recording::finish) {
+        Some(kept) => {
+            let (report, end) = h5::complete(kept, &counters);
+            (Some(report), end)
+        }
+        None => (None, Ok(())),
     };
     let ended = Ended {
         finished,
@@ -129,11 +140,15 @@ pub fn run(
         emulator,
         counters,
         check: house.check,
-        recording,
+        recording: records,
+        record,
         duration,
         cores,
     };
-    Ok((summary::report(plan, ended), recorded.and(stopped)))
+    Ok((
+        summary::report(plan, ended),
+        recorded.and(kept).and(stopped),
+    ))
 }
 
 /// The loops, their CPUs, and whether those are isolated; logs the remedy where not.

@@ -1,7 +1,9 @@
 //! From a plan to loops that can be launched: ports, queues, pipeline, taps.
 
+use std::fs;
 use std::iter;
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -29,6 +31,8 @@ use crate::clock::RunClock;
 use crate::config::TriggerConfig;
 use crate::counters::Counters;
 use crate::display::{self, Collector};
+use crate::h5::H5;
+use crate::keeper::{self, Keeper, Recording};
 use crate::outlet::{Outlet, Tap};
 use crate::plan::Plan;
 use crate::receiver::{PeerFinder, Receiver};
@@ -66,6 +70,8 @@ pub struct Setup {
     pub collector: Option<Collector>,
     /// For other rules while the run goes on.
     pub rules: Option<RuleExchange>,
+    /// The events with their hits, if they are recorded.
+    pub recording: Option<Recording<H5>>,
 }
 
 /// A started port before its queues are given out.
@@ -101,8 +107,7 @@ impl Setup {
             .map(|o| PortView::of(&o.port, &o.queues.rx, &o.queues.tx));
         let views = views.collect();
 
-        let kept = cli.http.map_or(0, |_| display::QUEUE);
-        let (pipeline, env) = plan.config.pipeline(kept, plan.spreading())?;
+        let (pipeline, env) = plan.config.pipeline(kept(cli), plan.spreading())?;
         let StageEnv {
             mut ledger,
             stats,
@@ -128,6 +133,7 @@ impl Setup {
         };
         let display = cli.http.map(|_| display::display(&clock)).transpose()?;
         let (sampler, collector) = display.unzip();
+        let (keeper, recording) = recording(cli, plan)?.unzip();
         let peer = receiver.peer.is_some();
         let outlet = Outlet {
             answer: answer(plan, clock.clone(), peer, recorded),
@@ -137,6 +143,7 @@ impl Setup {
             events: events.cache(EVENT_CACHE)?,
             taps,
             sampler,
+            keeper,
             records: Vec::with_capacity(MAX_PRIMITIVES),
             patient: recorded,
             stop: halt.clone(),
@@ -187,8 +194,28 @@ impl Setup {
             counters,
             collector,
             rules,
+            recording,
         })
     }
+}
+
+/// Events that are on their way to those who look at them or record them, at most.
+fn kept(cli: &Cli) -> usize {
+    let shown = cli.http.map_or(0, |_| display::QUEUE);
+    let recorded = cli.record.as_ref().map_or(0, |_| keeper::KEPT);
+    shown + recorded
+}
+
+/// The way of the events to their recording, if there is to be one.
+fn recording(cli: &Cli, plan: &Plan) -> Result<Option<(Keeper, Recording<H5>)>> {
+    let record = |path: &PathBuf| {
+        // As it is written; nothing, where it is the built-in one.
+        let configuration = cli.config.as_ref().map(fs::read_to_string);
+        let configuration = configuration.transpose().context("--config")?;
+        let store = H5::create(path, &configuration.unwrap_or_default())?;
+        keeper::start(store, &plan.cpus())
+    };
+    cli.record.as_ref().map(record).transpose()
 }
 
 /// Opens and starts all ports. All are configured before any is started: one that is wrong leaves

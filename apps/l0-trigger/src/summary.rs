@@ -63,6 +63,7 @@ pub fn report(plan: &Plan, ended: Ended) -> Report {
         cores: ended.cores,
         counted: counted(&plan.config, &ended.counters),
         recording: ended.recording,
+        record: ended.record,
         truth,
     }
 }

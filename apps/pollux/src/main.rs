@@ -4,6 +4,7 @@ mod bench;
 mod bind;
 mod capture;
 mod doctor;
+mod events;
 mod forward;
 mod generate;
 mod held;
@@ -44,6 +45,7 @@ enum Command {
     Bind(bind::Args),
     Capture(capture::Args),
     Doctor(doctor::Args),
+    Events(events::Args),
     Forward(forward::Args),
     Generate(generate::Args),
     Live(live::Args),
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
         Command::Bind(args) => bind::bind(&args),
         Command::Capture(args) => capture::run(&args, &registry),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Events(args) => events::run(&args),
         Command::Forward(args) => forward::run(&args, &registry),
         Command::Generate(args) => generate::run(&args, &registry),
         Command::Live(args) => live::run(&args),

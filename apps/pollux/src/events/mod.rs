@@ -1,0 +1,125 @@
+//! `pollux events`: what is in a file of L0 events.
+
+mod picture;
+mod text;
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow};
+use clap::ValueEnum;
+use pollux_program::Failure;
+use pollux_recording::{Event, Events};
+
+/// Events that are read at a time.
+const CHUNK: usize = 4096;
+
+/// List, print and draw the events of a file.
+///
+/// Reads event files (l0-trigger --events-out) and, in programs built with --features hdf5,
+/// recordings with hits (l0-trigger --record). Events are numbered from 0, in the order of their
+/// decisions.
+///
+/// Examples:
+///   pollux events run.h5 --only accepted --count 20
+///   pollux events run.h5 --event 7 --svg event.svg
+#[derive(clap::Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "Exit status: 0, 1 when the file cannot be read or the picture not be written, 2 on a wrong option."
+)]
+pub(crate) struct Args {
+    /// The file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// The first event that is looked at
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    from: usize,
+
+    /// Most events that are listed [default: all]
+    #[arg(long, value_name = "N")]
+    count: Option<usize>,
+
+    /// Which events are listed
+    #[arg(long, value_enum, default_value_t = Only::All)]
+    only: Only,
+
+    /// Print one event, with its rings and hits, instead of the list
+    #[arg(long, value_name = "N", conflicts_with_all = ["from", "count", "only"])]
+    event: Option<usize>,
+
+    /// Draw that event
+    #[arg(long, value_name = "FILE", requires = "event")]
+    svg: Option<PathBuf>,
+}
+
+/// Which events are listed.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Only {
+    All,
+    Accepted,
+    Rejected,
+}
+
+impl Only {
+    fn wants(self, event: &Event) -> bool {
+        match self {
+            Self::All => true,
+            Self::Accepted => event.facts.accepted,
+            Self::Rejected => !event.facts.accepted,
+        }
+    }
+}
+
+/// Runs the sub-command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let mut events = Events::open(&args.file).map_err(anyhow::Error::from)?;
+    if let Some(warning) = events.warning() {
+        eprintln!("warning: {warning}");
+    }
+    match args.event {
+        Some(number) => one(&mut events, number, args.svg.as_deref())?,
+        None => list(&mut events, args)?,
+    }
+    Ok(())
+}
+
+fn one(events: &mut Events, number: usize, svg: Option<&Path>) -> Result<(), Failure> {
+    let read = events.read(number..number.saturating_add(1));
+    let Some(event) = read.map_err(anyhow::Error::from)?.pop() else {
+        let n = events.len();
+        return Err(Failure::usage(anyhow!(
+            "--event {number}: there are {n} events, numbered from 0"
+        )));
+    };
+    let written = text::event(&mut io::stdout().lock(), number, &event);
+    written.context("cannot write the event")?;
+    if let Some(path) = svg {
+        let drawn = fs::write(path, picture::svg(number, &event));
+        drawn.with_context(|| format!("--svg {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn list(events: &mut Events, args: &Args) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut left = args.count.unwrap_or(usize::MAX);
+    let (mut number, mut listed) = (args.from, 0_u64);
+    text::head(&mut out)?;
+    while left > 0 && number < events.len() {
+        let chunk = events.read(number..number.saturating_add(CHUNK))?;
+        for event in &chunk {
+            if left > 0 && args.only.wants(event) {
+                text::line(&mut out, number, event).context("cannot write the list")?;
+                left -= 1;
+                listed += 1;
+            }
+            number += 1;
+        }
+    }
+    let all = events.len();
+    writeln!(out, "{listed} of {all} events")?;
+    out.flush().context("cannot write the list")
+}

@@ -1,0 +1,177 @@
+//! Events as text.
+
+use std::io::{self, Write};
+
+use pollux_pipelines::rich::geometry::{POSITIONS, disk_of};
+use pollux_recording::{Event, Facts};
+
+/// A unit of a time: 25/256 ns.
+const FINE_NS: f64 = 25.0 / 256.0;
+
+fn word(facts: &Facts) -> &'static str {
+    match (facts.accepted, facts.monitored) {
+        (true, _) => "accepted",
+        (false, true) => "monitored",
+        (false, false) => "rejected",
+    }
+}
+
+/// What is beside the ordinary.
+fn remarks(facts: &Facts) -> String {
+    let remarks = [(!facts.complete, " incomplete"), (facts.late, " late")];
+    let remarks = remarks.into_iter().filter(|&(holds, _)| holds);
+    remarks.map(|(_, name)| name).collect()
+}
+
+pub(super) fn head(out: &mut impl Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "   event         slot word      sources  hits rings  radii (mm)"
+    )
+}
+
+pub(super) fn line(out: &mut impl Write, number: usize, event: &Event) -> io::Result<()> {
+    let Event {
+        facts,
+        hit_count,
+        rings,
+        ..
+    } = event;
+    write!(
+        out,
+        "{number:>8} {:>12} {:<9} {:>7x} {hit_count:>5} {:>5} ",
+        facts.timestamp,
+        word(facts),
+        facts.sources,
+        rings.len()
+    )?;
+    for ring in rings {
+        write!(out, " {:.1}", ring.r)?;
+    }
+    writeln!(out, "{}", remarks(facts))
+}
+
+pub(super) fn event(out: &mut impl Write, number: usize, event: &Event) -> io::Result<()> {
+    let Event {
+        facts,
+        hit_count,
+        hits,
+        rings,
+    } = event;
+    writeln!(
+        out,
+        "event      {number}, {}{}",
+        word(facts),
+        remarks(facts)
+    )?;
+    let ns = u128::from(facts.timestamp) * 25;
+    writeln!(out, "time       slot {}, {ns} ns", facts.timestamp)?;
+    writeln!(out, "sources    {:#06x}", facts.sources)?;
+    writeln!(
+        out,
+        "rules      {:#04x} of set {}",
+        facts.rules, facts.rule_set
+    )?;
+    writeln!(
+        out,
+        "rings      disk      x (mm)    y (mm)    r (mm)  hits   chi2 (mm2)   time (ns)"
+    )?;
+    for (n, ring) in rings.iter().enumerate() {
+        write!(
+            out,
+            "{n:>9} {:>5} {:>11.2} {:>9.2} {:>9.2} {:>5}",
+            ring.disk, ring.x, ring.y, ring.r, ring.hits
+        )?;
+        match hits {
+            Some(_) => {
+                let time = f64::from(ring.time) * FINE_NS;
+                writeln!(out, " {:>12.2} {time:>11.2}", ring.chi2)?;
+            }
+            None => writeln!(out)?,
+        }
+    }
+    let Some(hits) = hits else {
+        return writeln!(
+            out,
+            "hits       {hit_count}, which this kind of file does not have"
+        );
+    };
+    writeln!(
+        out,
+        "hits         PM      disk    x (mm)    y (mm)   time (ns)"
+    )?;
+    for (n, hit) in hits.iter().enumerate() {
+        let [x, y] = POSITIONS
+            .get(usize::from(hit.pm))
+            .copied()
+            .unwrap_or_default();
+        let time = f64::from(hit.fine) * FINE_NS;
+        writeln!(
+            out,
+            "{n:>9} {:>5} {:>9} {x:>9.1} {y:>9.1} {time:>11.2}",
+            hit.pm,
+            disk_of(hit.pm)
+        )?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use pollux_pipelines::rich::Hit;
+    use pollux_pipelines::rich::find::Ring;
+
+    #[test]
+    fn an_event_is_told_in_a_line_and_in_full() {
+        let mut told = Event {
+            facts: Facts {
+                timestamp: 4000,
+                sources: 0xb,
+                late: true,
+                ..Facts::default()
+            },
+            hit_count: 2,
+            hits: None,
+            rings: vec![Ring {
+                r: 180.25,
+                hits: 14,
+                ..Ring::default()
+            }],
+        };
+        let text = |told: &Event, whole: bool| {
+            let mut out = Vec::new();
+            let write = if whole { event } else { line };
+            write(&mut out, 7, told).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let listed = text(&told, false);
+        assert_eq!(
+            listed.split_whitespace().collect::<Vec<_>>(),
+            [
+                "7",
+                "4000",
+                "rejected",
+                "b",
+                "2",
+                "1",
+                "180.2",
+                "incomplete",
+                "late"
+            ]
+        );
+        assert!(text(&told, true).contains("hits       2, which this kind of file does not have"));
+        told.hits = Some([0, 1951].map(|pm| Hit { pm, fine: 256 }).into());
+        told.facts.monitored = true;
+        let whole = text(&told, true);
+        for part in [
+            "event      7, monitored incomplete late",
+            "slot 4000, 100000 ns",
+            " 1951 ",
+            "25.00",
+        ] {
+            assert!(whole.contains(part), "no `{part}` in {whole}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The recording in HDF5 (docs/formats/recording.md).
+
+mod column;
+mod iso;
+mod read;
+mod write;
+
+pub use self::read::Recording;
+pub use self::write::{About, Ending, StreamLoss, Writer};
+
+/// Version of the layout, in the attribute `pollux_version` of the root; grows with every change
+/// that a reader could notice.
+const VERSION: u32 = 1;
+
+/// Bits of an event's flags.
+mod flag {
+    pub(super) const ACCEPTED: u8 = 1;
+    pub(super) const COMPLETE: u8 = 1 << 1;
+    pub(super) const MONITORED: u8 = 1 << 3;
+}
+
+/// What an error says: what the system had said, if that was the cause, or else the library's words.
+pub(crate) fn told(error: &hdf5_metno::Error) -> String {
+    const SYSTEM: &str = "error message = '";
+    let text = error.to_string();
+    let system = text
+        .split_once(SYSTEM)
+        .and_then(|(_, rest)| rest.split_once('\''));
+    system.map_or_else(|| text.clone(), |(message, _)| message.into())
+}
+
+/// A unit of a hit's time, 25/256 ns, in ns: a power of two times 25, so nothing is rounded.
+const FINE_NS: f32 = 25.0 / 256.0;
+
+#[cfg(test)]
+mod tests;

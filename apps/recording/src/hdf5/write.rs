@@ -1,0 +1,424 @@
+//! Writing a recording.
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use hdf5_metno::types::VarLenUnicode;
+use hdf5_metno::{File, Group, Result};
+use pollux_pipelines::rich::Hit;
+use pollux_pipelines::rich::find::Ring;
+use pollux_pipelines::rich::geometry::{PMS, POSITIONS, disk_of};
+use pollux_pmd::{Cause, Ledger};
+
+use super::column::{Column, Flush, attribute, describe, group, text, text_set};
+use super::{FINE_NS, VERSION, flag, iso};
+use crate::{Error, Facts, shown};
+
+/// What a recording is of.
+#[derive(Clone, Copy, Debug)]
+pub struct About<'a> {
+    /// Name of the program.
+    pub program: &'a str,
+    /// Its version.
+    pub version: &'a str,
+    /// Its configuration, in TOML.
+    pub configuration: &'a str,
+    /// When the run began.
+    pub start: SystemTime,
+}
+
+/// What the sequence numbers of a stream say at the end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StreamLoss {
+    /// Frames with a readable payload.
+    pub frames: u64,
+    /// Those that never came.
+    pub missing: u64,
+    /// Those that came twice.
+    pub duplicates: u64,
+    /// Those that came out of order.
+    pub reordered: u64,
+    /// Those of which nothing was of use any more.
+    pub late: u64,
+}
+
+/// What is known at the end of a run.
+#[derive(Clone, Copy)]
+pub struct Ending<'a> {
+    /// When it ended.
+    pub end: SystemTime,
+    /// Where every frame is.
+    pub ledger: &'a Ledger,
+    /// What happened to each stream.
+    pub streams: &'a [StreamLoss],
+    /// Events that were to be recorded, and are not.
+    pub lost: u64,
+}
+
+struct EventColumns {
+    timestamp: Column<u64>,
+    sources: Column<u16>,
+    flags: Column<u8>,
+    rules: Column<u8>,
+    rule_set: Column<u16>,
+    hits: Column<u16>,
+    rings: Column<u8>,
+    ring_index: Column<u64>,
+    hit_index: Column<u64>,
+}
+
+struct HitColumns {
+    tube: Column<u16>,
+    time: Column<f32>,
+}
+
+struct RingColumns {
+    disk: Column<u8>,
+    x: Column<f32>,
+    y: Column<f32>,
+    r: Column<f32>,
+    hits: Column<u16>,
+    chi2: Column<f32>,
+    time: Column<f32>,
+    time_spread: Column<f32>,
+}
+
+/// A recording that is being written.
+pub struct Writer {
+    path: String,
+    file: File,
+    entry: Group,
+    events: EventColumns,
+    hits: HitColumns,
+    rings: RingColumns,
+    next_hit: u64,
+    next_ring: u64,
+}
+
+impl Writer {
+    /// Creates the file.
+    ///
+    /// # Errors
+    /// A path that cannot be written.
+    pub fn create(path: &Path, about: &About<'_>) -> Result<Self, Error> {
+        let path = shown(path);
+        Self::new(&path, about).map_err(|error| Error::Hdf5 { path, error })
+    }
+
+    fn new(path: &str, about: &About<'_>) -> Result<Self> {
+        let file = File::create(path)?;
+        attribute(&file, "NX_class", "NXroot")?;
+        attribute(&file, "default", "entry")?;
+        let creator = format!("{} {}", about.program, about.version);
+        attribute(&file, "creator", &creator)?;
+        attribute(&file, "file_time", &iso::text(about.start))?;
+        let version = file.new_attr::<u32>().create("pollux_version")?;
+        version.write_scalar(&VERSION)?;
+
+        let entry = group(&file, "entry", "NXentry")?;
+        attribute(&entry, "default", "hits")?;
+        text_set(&entry, "title", "L0 events of the RICH")?;
+        text_set(&entry, "start_time", &iso::text(about.start))?;
+        let program = text_set(&entry, "program_name", about.program)?;
+        attribute(&program, "version", about.version)?;
+        let note = group(&entry, "configuration", "NXnote")?;
+        text_set(&note, "type", "application/toml")?;
+        text_set(&note, "data", about.configuration)?;
+        detector(&entry)?;
+
+        let events = EventColumns::create(&entry)?;
+        let hits = HitColumns::create(&entry)?;
+        let rings = RingColumns::create(&entry)?;
+        // As NXevent_data has them, beside the hits.
+        entry.link_hard("events/timestamp", "hits/event_time_zero")?;
+        entry.link_hard("events/hit_index", "hits/event_index")?;
+        // A run that is killed leaves a file that can be read.
+        file.flush()?;
+        Ok(Self {
+            path: path.into(),
+            file,
+            entry,
+            events,
+            hits,
+            rings,
+            next_hit: 0,
+            next_ring: 0,
+        })
+    }
+
+    /// Adds an event to those that are to be written.
+    pub fn push(&mut self, facts: &Facts, hits: &[Hit], rings: &[Ring]) {
+        let Self { events, .. } = self;
+        let flags = [
+            (flag::ACCEPTED, facts.accepted),
+            (flag::COMPLETE, facts.complete),
+            (flag::MONITORED, facts.monitored),
+        ];
+        let set = flags.into_iter().filter(|&(_, holds)| holds);
+        events.flags.push(set.fold(0, |all, (bit, _)| all | bit));
+        events.timestamp.push(facts.timestamp);
+        events.sources.push(facts.sources);
+        events.rules.push(facts.rules);
+        events.rule_set.push(facts.rule_set);
+        events.hits.push(hits.len() as u16);
+        events.rings.push(rings.len() as u8);
+        events.hit_index.push(self.next_hit);
+        events.ring_index.push(self.next_ring);
+        self.next_hit += hits.len() as u64;
+        self.next_ring += rings.len() as u64;
+        for hit in hits {
+            self.hits.tube.push(hit.pm);
+            self.hits.time.push(f32::from(hit.fine) * FINE_NS);
+        }
+        for ring in rings {
+            self.rings.push(ring);
+        }
+    }
+
+    /// Writes the events that were added, so that they are there if this is the end.
+    ///
+    /// # Errors
+    /// A disk that fails; nothing more is to be expected of the file.
+    pub fn flush(&mut self) -> Result<(), Error> {
+        self.write()?;
+        self.file.flush().map_err(|error| self.failed(error))
+    }
+
+    /// The hits and rings first: of an event that is there all is there.
+    fn write(&mut self) -> Result<(), Error> {
+        let columns = self.hits.all().into_iter().chain(self.rings.all());
+        let written = columns.chain(self.events.all()).try_for_each(Flush::flush);
+        written.map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: hdf5_metno::Error) -> Error {
+        Error::Hdf5 {
+            path: self.path.clone(),
+            error,
+        }
+    }
+
+    /// Completes the file with what is known at the end.
+    ///
+    /// # Errors
+    /// A disk that fails.
+    pub fn finish(mut self, ending: &Ending<'_>) -> Result<(), Error> {
+        self.write()?;
+        let path = self.path.clone();
+        self.end(ending)
+            .map_err(|error| Error::Hdf5 { path, error })
+    }
+
+    fn end(self, ending: &Ending<'_>) -> Result<()> {
+        text_set(&self.entry, "end_time", &iso::text(ending.end))?;
+        let loss = group(&self.entry, "loss", "NXcollection")?;
+        let places: Vec<_> = ending.ledger.places().collect();
+        let names: Vec<_> = places.iter().map(|(name, _)| text(name)).collect();
+        texts(&loss, "place", &names)?;
+        let causes: Vec<_> = Cause::ALL.iter().map(|cause| text(cause.name())).collect();
+        texts(&loss, "cause", &causes)?;
+        let dropped = places.iter().flat_map(|(_, balance)| {
+            let causes = Cause::ALL.iter();
+            causes.map(|&cause| balance.dropped_for(cause))
+        });
+        let dropped: Vec<u64> = dropped.collect();
+        let set = loss
+            .new_dataset::<u64>()
+            .shape((places.len(), causes.len()))
+            .create("dropped")?;
+        set.as_writer().write_raw(&dropped)?;
+        describe(&set, "", "Lost frames by place and cause")?;
+        let column = |name: &str, what: &str, values: Vec<u64>| {
+            let set = loss.new_dataset_builder().with_data(&values).create(name)?;
+            describe(&set, "", what)
+        };
+        let of = |value: fn(&pollux_pmd::Balance) -> u64| {
+            places.iter().map(|(_, balance)| value(balance)).collect()
+        };
+        column(
+            "from_wire",
+            "Frames that reached each place from outside",
+            of(|b| b.from_wire),
+        )?;
+        column(
+            "delivered",
+            "Frames that reached their consumer there",
+            of(|b| b.delivered),
+        )?;
+        let of = |value: fn(&StreamLoss) -> u64| ending.streams.iter().map(value).collect();
+        column("stream_frames", "Frames of each stream", of(|s| s.frames))?;
+        column(
+            "stream_missing",
+            "Frames that never came",
+            of(|s| s.missing),
+        )?;
+        column(
+            "stream_duplicates",
+            "Frames that came twice",
+            of(|s| s.duplicates),
+        )?;
+        column(
+            "stream_reordered",
+            "Frames out of order",
+            of(|s| s.reordered),
+        )?;
+        column("stream_late", "Frames that came too late", of(|s| s.late))?;
+        column(
+            "events_lost",
+            "Events that were not recorded",
+            vec![ending.lost],
+        )?;
+        self.file.flush()?;
+        self.file.close()
+    }
+}
+
+/// Where the photomultipliers are.
+fn detector(entry: &Group) -> Result<()> {
+    let instrument = group(entry, "instrument", "NXinstrument")?;
+    let rich = group(&instrument, "rich", "NXdetector")?;
+    let ids: Vec<u16> = (0..PMS as u16).collect();
+    let disks: Vec<u8> = ids.iter().map(|&pm| disk_of(pm)).collect();
+    let set = rich
+        .new_dataset_builder()
+        .with_data(&ids)
+        .create("detector_number")?;
+    describe(&set, "", "Photomultipliers")?;
+    let set = rich
+        .new_dataset_builder()
+        .with_data(&disks)
+        .create("disk")?;
+    describe(&set, "", "0 Jura, 1 Saleve")?;
+    for (axis, name) in ["x_pixel_offset", "y_pixel_offset"].into_iter().enumerate() {
+        let offsets: Vec<f32> = POSITIONS.iter().map(|position| position[axis]).collect();
+        let set = rich
+            .new_dataset_builder()
+            .with_data(&offsets)
+            .create(name)?;
+        describe(&set, "mm", "From the centre of the disk")?;
+    }
+    Ok(())
+}
+
+fn texts(group: &Group, name: &str, values: &[VarLenUnicode]) -> Result<()> {
+    group
+        .new_dataset_builder()
+        .with_data(values)
+        .create(name)
+        .map(drop)
+}
+
+impl EventColumns {
+    fn create(entry: &Group) -> Result<Self> {
+        let at = &group(entry, "events", "NXcollection")?;
+        Ok(Self {
+            timestamp: Column::create(
+                at,
+                "timestamp",
+                "25 ns",
+                "Time since the start of the burst",
+            )?,
+            sources: Column::create(at, "sources", "", "Bit s: source s contributed")?,
+            flags: Column::create(
+                at,
+                "flags",
+                "",
+                "Bit 0 accepted, 1 complete, 3 kept for monitoring",
+            )?,
+            rules: Column::create(at, "rules", "", "Bit r: rule r of the set accepted it")?,
+            rule_set: Column::create(at, "rule_set", "", "Which set of rules decided")?,
+            hits: Column::create(at, "hit_count", "", "Number of hits")?,
+            rings: Column::create(at, "ring_count", "", "Number of rings")?,
+            hit_index: Column::create(at, "hit_index", "", "The first hit")?,
+            ring_index: Column::create(at, "ring_index", "", "The first ring")?,
+        })
+    }
+
+    fn all(&mut self) -> [&mut dyn Flush; 9] {
+        [
+            &mut self.timestamp,
+            &mut self.sources,
+            &mut self.flags,
+            &mut self.rules,
+            &mut self.rule_set,
+            &mut self.hits,
+            &mut self.rings,
+            &mut self.hit_index,
+            &mut self.ring_index,
+        ]
+    }
+}
+
+impl HitColumns {
+    fn create(entry: &Group) -> Result<Self> {
+        let at = &group(entry, "hits", "NXevent_data")?;
+        Ok(Self {
+            tube: Column::create(at, "event_id", "", "Photomultiplier")?,
+            time: Column::create(
+                at,
+                "event_time_offset",
+                "ns",
+                "Time since that of the event",
+            )?,
+        })
+    }
+
+    fn all(&mut self) -> [&mut dyn Flush; 2] {
+        [&mut self.tube, &mut self.time]
+    }
+}
+
+impl RingColumns {
+    fn create(entry: &Group) -> Result<Self> {
+        let at = &group(entry, "rings", "NXcollection")?;
+        Ok(Self {
+            disk: Column::create(at, "disk", "", "0 Jura, 1 Saleve")?,
+            x: Column::create(at, "x", "mm", "Centre, from that of the disk")?,
+            y: Column::create(at, "y", "mm", "Centre, from that of the disk")?,
+            r: Column::create(at, "r", "mm", "Radius")?,
+            hits: Column::create(at, "hits", "", "Hits on the ring")?,
+            chi2: Column::create(
+                at,
+                "chi2",
+                "mm2",
+                "Mean squared distance of those hits from it",
+            )?,
+            time: Column::create(
+                at,
+                "time",
+                "ns",
+                "Mean time of those hits since that of the event",
+            )?,
+            time_spread: Column::create(
+                at,
+                "time_spread",
+                "ns",
+                "Standard deviation of their times",
+            )?,
+        })
+    }
+
+    fn push(&mut self, ring: &Ring) {
+        self.disk.push(ring.disk as u8);
+        self.x.push(ring.x);
+        self.y.push(ring.y);
+        self.r.push(ring.r);
+        self.hits.push(ring.hits);
+        self.chi2.push(ring.chi2);
+        self.time.push(ring.time * FINE_NS);
+        self.time_spread.push(ring.time_spread * FINE_NS);
+    }
+
+    fn all(&mut self) -> [&mut dyn Flush; 8] {
+        [
+            &mut self.disk,
+            &mut self.x,
+            &mut self.y,
+            &mut self.r,
+            &mut self.hits,
+            &mut self.chi2,
+            &mut self.time,
+            &mut self.time_spread,
+        ]
+    }
+}
