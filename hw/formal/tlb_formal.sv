@@ -6,6 +6,7 @@
 // bench: comparing addresses of 64 bits is too much for the solver.
 // formal: bounded 8
 // formal: cover 11
+// mutant: waiting && !m_event_valid && room[cfg_queue] => waiting && !m_event_valid
 
 module tlb_formal (
     input logic         clk,
@@ -20,6 +21,7 @@ module tlb_formal (
     wire          win_entry_valid = 1'b0, win_write = 1'b0;
     wire  [12:0]  win_addr = '0;
     wire  [31:0]  win_wdata = '0;
+    wire  [3:0]   win_wstrb = '0;
     wire  [13:0]  s_req_list = '0;
     wire  [63:0]  now_stamp = '0;
     wire          cfg_event_fault = 1'b1;

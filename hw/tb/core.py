@@ -53,8 +53,10 @@ class Window:
         self.valid, self.ready = getattr(dut, f"win_{name}_valid"), getattr(dut, f"win_{name}_ready")
         self.valid.value = 0
 
-    async def access(self, address, data=None):
+    async def access(self, address, data=None, strobe=15):
         self.valid.value, self.dut.win_write.value = 1, data is not None
+        if hasattr(self.dut, "win_wstrb"):
+            self.dut.win_wstrb.value = strobe
         self.dut.win_addr.value, self.dut.win_wdata.value = address, data or 0
         for _ in range(2000):
             taken = []

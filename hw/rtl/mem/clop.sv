@@ -10,7 +10,8 @@
 // An operation waits in cycle 1, and all others before it, while its announcement finds another one
 // still on offer: of clop's events one at a time is on the way. In one of four cycles it is
 // software's turn or that of the scanner, which looks at one list after the other; so each list is
-// looked at every PORTS x 17 x 4 cycles, and ports have at least three of four cycles.
+// looked at every PORTS x 17 x 4 cycles, and ports have at least three of four cycles in which nothing
+// waits so.
 
 module clop #(
     parameter PORTS        = 4,  // 1, 2 or 4
@@ -30,6 +31,7 @@ module clop #(
     input  logic                    win_write,
     input  logic [14:0]             win_addr,
     input  logic [31:0]             win_wdata,
+    input  logic [3:0]              win_wstrb,
 
     // A payload begins: of each port one, until its commit.
     input  logic [PORTS-1:0]        s_select_valid,
@@ -153,7 +155,7 @@ module clop #(
             args    <= chosen;
         end
         if (our_go) until_ours <= 2'd3;
-        else if (!ours) until_ours <= until_ours - 1'b1;
+        else if (!ours && !hold) until_ours <= until_ours - 1'b1;
         if (our_go && !access) begin
             scan_stream <= scan_stream == STREAMS - 1 ? '0 : scan_stream + 1'b1;
             if (scan_stream == STREAMS - 1) scan_port <= {1'b0, scan_port} == PORTS - 1 ? '0 : scan_port + 1'b1;
@@ -208,7 +210,8 @@ module clop #(
         .clk, .rst,
         .read(begin_op), .read_list(next_list),
         .base, .size, .count, .bare, .to_queue(queue), .func, .stride, .timeout, .released, .enable, .flush,
-        .write(done && op == ACCESS && win_write), .write_word(win_addr[5:2]), .write_data(win_wdata), .begins,
+        .write(done && op == ACCESS && win_write), .write_word(win_addr[5:2]), .write_data(win_wdata),
+        .write_strobe(win_wstrb), .begins,
         .flushed(done && flushed)
     );
 

@@ -24,10 +24,11 @@ module clop_settings (
     output logic        enable,
     output logic        flush,
 
-    // A word of that list is written; it is switched on by that. Or its flush is done.
+    // Bytes of a word of that list are written; it is switched on by that. Or its flush is done.
     input  logic        write,
     input  logic [3:0]  write_word,
     input  logic [31:0] write_data,
+    input  logic [3:0]  write_strobe,
     output logic        begins,
     input  logic        flushed
 );
@@ -36,7 +37,7 @@ module clop_settings (
     logic [6:0]   list;
     logic [127:0] enabled, to_flush;
 
-    wire control = write && write_word == CTRL;
+    wire control = write && write_word == CTRL && write_strobe[0];
 
     assign enable = enabled[list];
     assign flush  = to_flush[list];
@@ -63,6 +64,12 @@ module clop_settings (
             localparam NUMBER = w == WORDS - 1 ? RELEASED : w;
             wire clear = NUMBER == RELEASED && begins;
 
+            // Those that are not written stay as they were read.
+            wire [31:0] written;
+            for (genvar b = 0; b < 4; b = b + 1) begin : bytes
+                assign written[b*8 +: 8] = write_strobe[b] ? write_data[b*8 +: 8] : words[w*32 + b*8 +: 8];
+            end
+
             ram_sdp #(
                 .WIDTH(32),
                 .DEPTH(128)
@@ -70,7 +77,7 @@ module clop_settings (
                 .clk,
                 .w_enable((write && write_word == NUMBER) || clear),
                 .w_address(list),
-                .w_data(clear ? 32'd0 : write_data),
+                .w_data(clear ? 32'd0 : written),
                 .r_enable(read),
                 .r_address(read_list),
                 .r_data(words[w*32 +: 32])

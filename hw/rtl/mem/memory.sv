@@ -136,6 +136,7 @@ module memory #(
     logic        list_valid, list_ready, outcome_valid, outcome_ready, clop_write;
     logic [31:0] list_rdata, outcome_rdata, clop_wdata;
     logic [14:0] clop_addr;
+    logic [3:0]  clop_wstrb;
 
     /* verilator lint_off PINCONNECTEMPTY */
     clop_regs clop_registers (
@@ -145,7 +146,7 @@ module memory #(
         .s_axil_bready(s_axil_bready[CLOP]), .s_axil_araddr(s_axil_addr), .s_axil_arvalid(s_axil_arvalid[CLOP]),
         .s_axil_arready(s_axil_arready[CLOP]), .s_axil_rdata(s_axil_rdata[CLOP*32 +: 32]), .s_axil_rresp(),
         .s_axil_rvalid(s_axil_rvalid[CLOP]), .s_axil_rready(s_axil_rready[CLOP]),
-        .win_write(clop_write), .win_addr(clop_addr), .win_wdata(clop_wdata), .win_wstrb(),
+        .win_write(clop_write), .win_addr(clop_addr), .win_wdata(clop_wdata), .win_wstrb(clop_wstrb),
         .win_list_valid(list_valid), .win_list_ready(list_ready), .win_list_rdata(list_rdata),
         .win_outcome_valid(outcome_valid), .win_outcome_ready(outcome_ready), .win_outcome_rdata(outcome_rdata)
     );
@@ -154,7 +155,7 @@ module memory #(
         .clk, .rst, .now_stamp,
         .win_list_valid(list_valid), .win_list_ready(list_ready), .win_list_rdata(list_rdata),
         .win_outcome_valid(outcome_valid), .win_outcome_ready(outcome_ready), .win_outcome_rdata(outcome_rdata),
-        .win_write(clop_write), .win_addr(clop_addr), .win_wdata(clop_wdata),
+        .win_write(clop_write), .win_addr(clop_addr), .win_wdata(clop_wdata), .win_wstrb(clop_wstrb),
         .s_select_valid, .s_select_ready, .s_select_list, .s_select_length, .s_select_wire, .s_select_wire_valid,
         .m_select_valid, .m_select_outcome, .m_select_address, .m_select_sequence, .m_select_bare, .m_select_stride,
         .m_select_func, .s_commit_valid, .s_commit_ready, .s_commit_list, .s_commit_outcome, .s_commit_length,
@@ -169,6 +170,7 @@ module memory #(
                  inc_faults, inc_events_lost;
     logic [31:0] entry_rdata, tlb_counters_rdata, tlb_wdata;
     logic [12:0] tlb_addr;
+    logic [3:0]  tlb_wstrb;
     logic [2:0]  fault_queue;
 
     tlb_regs tlb_registers (
@@ -179,7 +181,7 @@ module memory #(
         .s_axil_arready(s_axil_arready[TLB]), .s_axil_rdata(s_axil_rdata[TLB*32 +: 32]), .s_axil_rresp(),
         .s_axil_rvalid(s_axil_rvalid[TLB]), .s_axil_rready(s_axil_rready[TLB]),
         .cfg_ctrl_event_fault(event_fault), .cfg_ctrl_queue(fault_queue),
-        .win_write(tlb_write), .win_addr(tlb_addr), .win_wdata(tlb_wdata), .win_wstrb(),
+        .win_write(tlb_write), .win_addr(tlb_addr), .win_wdata(tlb_wdata), .win_wstrb(tlb_wstrb),
         .win_counters_valid(tlb_counters_valid), .win_counters_ready(tlb_counters_ready),
         .win_counters_rdata(tlb_counters_rdata), .win_entry_valid(entry_valid), .win_entry_ready(entry_ready),
         .win_entry_rdata(entry_rdata)
@@ -188,7 +190,7 @@ module memory #(
     tlb #(.PORTS(PORTS), .ENTRIES(TLB_ENTRIES), .EVENT_QUEUES(EVENT_QUEUES)) tlb (
         .clk, .rst, .cfg_event_fault(event_fault), .cfg_queue(fault_queue),
         .win_entry_valid(entry_valid), .win_entry_ready(entry_ready), .win_write(tlb_write), .win_addr(tlb_addr),
-        .win_wdata(tlb_wdata), .win_entry_rdata(entry_rdata),
+        .win_wdata(tlb_wdata), .win_wstrb(tlb_wstrb), .win_entry_rdata(entry_rdata),
         .s_req_valid(s_tlb_valid), .s_req_ready(s_tlb_ready), .s_req_address(s_tlb_address),
         .s_req_length(s_tlb_length), .s_req_func(s_tlb_func), .s_req_list(s_tlb_list),
         .m_rsp_valid(m_tlb_valid), .m_rsp_hit(m_tlb_hit), .m_rsp_address(m_tlb_address), .now_stamp, .room,

@@ -21,12 +21,13 @@ module tlb #(
     input  logic                    cfg_event_fault,
     input  logic [2:0]              cfg_queue,
 
-    // Entries: 32 bytes each; a write takes a whole word.
+    // Entries: 32 bytes each.
     input  logic                    win_entry_valid,
     output logic                    win_entry_ready,
     input  logic                    win_write,
     input  logic [12:0]             win_addr,
     input  logic [31:0]             win_wdata,
+    input  logic [3:0]              win_wstrb,
     output logic [31:0]             win_entry_rdata,
 
     // What is to be written: its first byte, its bytes (1 and more), whose it is.
@@ -95,12 +96,15 @@ module tlb #(
     end
 
     // The entries. What of an address a page of 2^n bytes leaves open is a mask of bits 29 to 12.
-    wire          entry_write = win_entry_valid && win_write;
+    // A write takes two cycles: bytes that it does not have stay.
+    logic         read;
+    logic [31:0]  entry_data;
+    wire          entry_write = win_entry_valid && win_write && read;
     wire [6:0]    entry_wide  = win_addr[11:5];
     wire          entry_known = {1'b0, entry_wide} < ENTRIES;
     wire [EW-1:0] entry       = entry_wide[EW-1:0];
     wire [2:0]    word        = win_addr[4:2];
-    wire [4:0]    log2_page   = win_wdata[12:8];
+    wire [4:0]    log2_page   = entry_data[12:8];
     wire          page_legal  = log2_page >= 5'd12 && log2_page <= 5'd30;
     wire [17:0]   page_mask   = ~({18{1'b1}} << (log2_page - 5'd12));
 
@@ -116,12 +120,12 @@ module tlb #(
             wire mine = entry_write && entry_known && entry == e;
 
             always_ff @(posedge clk) begin
-                if (mine && word == 3'd0) tag[19:0] <= win_wdata[31:12];
-                if (mine && word == 3'd1) tag[51:20] <= win_wdata;
+                if (mine && word == 3'd0) tag[19:0] <= entry_data[31:12];
+                if (mine && word == 3'd1) tag[51:20] <= entry_data;
                 if (mine && word == 3'd4) begin
-                    valid[e] <= win_wdata[0] && page_legal;
+                    valid[e] <= entry_data[0] && page_legal;
                     mask     <= page_mask;
-                    owner    <= win_wdata[23:16];
+                    owner    <= entry_data[23:16];
                 end
                 if (rst) valid[e] <= 1'b0;
             end
@@ -139,13 +143,13 @@ module tlb #(
     logic [17:0] masks [0:ENTRIES-1];
 
     always_ff @(posedge clk) begin
-        if (entry_write && entry_known && word == 3'd2) bus_low[entry] <= win_wdata[31:12];
-        if (entry_write && entry_known && word == 3'd3) bus_high[entry] <= win_wdata;
+        if (entry_write && entry_known && word == 3'd2) bus_low[entry] <= entry_data[31:12];
+        if (entry_write && entry_known && word == 3'd3) bus_high[entry] <= entry_data;
         if (entry_write && entry_known && word == 3'd4) masks[entry] <= page_mask;
     end
 
     // Software reads what it wrote, but that an entry is valid only while it is.
-    logic        read, read_word4, read_valid;
+    logic        read_word4, read_valid;
     logic [31:0] read_data;
 
     ram_sdp #(
@@ -155,21 +159,28 @@ module tlb #(
         .clk,
         .w_enable(entry_write && entry_known),
         .w_address({entry, word}),
-        .w_data(win_wdata),
+        .w_data(entry_data),
         .r_enable(win_entry_valid),
         .r_address({entry, word}),
         .r_data(read_data)
     );
 
     always_ff @(posedge clk) begin
-        read       <= !rst && win_entry_valid && !win_write && !read;
+        read       <= !rst && win_entry_valid && !read;
         read_word4 <= word == 3'd4;
         read_valid <= valid[entry];
     end
 
-    assign win_entry_ready = win_write || read;
+    assign win_entry_ready = read;
     assign win_entry_rdata = !entry_known || word > 3'd4 ? 32'd0
                            : read_word4 ? {read_data[31:1], read_valid} : read_data;
+
+    integer b;
+    always_comb begin
+        for (b = 0; b < 4; b = b + 1) begin
+            entry_data[b*8 +: 8] = win_wstrb[b] ? win_wdata[b*8 +: 8] : win_entry_rdata[b*8 +: 8];
+        end
+    end
 
     // Cycle 1: the lowest that covers the address and is the function's.
     logic [PORTS-1:0] asked;

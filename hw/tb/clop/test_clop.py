@@ -329,3 +329,17 @@ async def what_was_never_announced_cannot_be_returned(dut):
     await tb.run()
     assert tb.outcomes == {(1, PLACED): 3, (1, NO_BUFFER): 3}
     assert await tb.window.read(0x2000 + 64 + 32) == 3 and await tb.window.read(0x2000 + 64 + 40) == 6
+
+
+@cocotb.test()
+async def bytes_that_are_not_enabled_stay(dut):
+    """A list is switched on and off by its own byte alone."""
+    tb = TB(dut)
+    await tb.start()
+    await tb.enable(2, base=0x1000, size=0x1240, count=4)
+    await tb.window.access(0x2000 + 2 * 64 + 8, 0xAABBCCDD, strobe=0b0010)
+    assert await tb.window.read(0x2000 + 2 * 64 + 8) == 0xCC40
+    await tb.window.access(0x2000 + 2 * 64 + 24, 0, strobe=0b1110)
+    assert await tb.window.read(0x2000 + 2 * 64 + 24) == 1
+    await tb.window.access(0x2000 + 2 * 64 + 24, 0, strobe=0b0001)
+    assert await tb.window.read(0x2000 + 2 * 64 + 24) == 0

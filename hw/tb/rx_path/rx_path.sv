@@ -37,6 +37,7 @@ module rx_path #(
     input  logic                 win_write,
     input  logic [14:0]          win_addr,
     input  logic [31:0]          win_wdata,
+    input  logic [3:0]           win_wstrb,
     input  logic [127:0]         cfg_queue_base,
     input  logic [1:0]           cfg_queue_ctrl_enable,
     input  logic [9:0]           cfg_queue_ctrl_log2_size,
@@ -137,7 +138,7 @@ module rx_path #(
     clop #(.PORTS(PORTS), .EVENT_QUEUES(2)) lists (
         .clk(clk_core), .rst(rst_core), .now_stamp,
         .win_list_valid, .win_list_ready, .win_list_rdata, .win_outcome_valid, .win_outcome_ready,
-        .win_outcome_rdata, .win_write, .win_addr, .win_wdata,
+        .win_outcome_rdata, .win_write, .win_addr, .win_wdata, .win_wstrb,
         .s_select_valid(select_valid), .s_select_ready(select_ready), .s_select_list(select_list),
         .s_select_length(select_length), .s_select_wire(select_wire), .s_select_wire_valid(select_wire_valid),
         .m_select_valid(answer_valid), .m_select_outcome(answer_outcome), .m_select_address(answer_address),
@@ -153,7 +154,8 @@ module rx_path #(
 
     tlb #(.PORTS(PORTS), .ENTRIES(16), .EVENT_QUEUES(2)) pages (
         .clk(clk_core), .rst(rst_core), .cfg_event_fault(1'b1), .cfg_queue(3'd1),
-        .win_entry_valid, .win_entry_ready, .win_write, .win_addr(win_addr[12:0]), .win_wdata, .win_entry_rdata,
+        .win_entry_valid, .win_entry_ready, .win_write, .win_addr(win_addr[12:0]), .win_wdata, .win_wstrb,
+        .win_entry_rdata,
         .s_req_valid(tlb_valid), .s_req_ready(tlb_ready), .s_req_address(tlb_address),
         .s_req_length(tlb_length), .s_req_func(tlb_func), .s_req_list(tlb_list),
         .m_rsp_valid(bus_valid), .m_rsp_hit(bus_hit), .m_rsp_address(bus_address), .now_stamp, .room,

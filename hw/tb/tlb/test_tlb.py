@@ -231,3 +231,19 @@ async def software_reads_what_it_wrote(dut):
     await tb.step()
     dut.rst.value = 0
     assert await tb.window.read(32 + 16) & 1 == 0
+
+
+@cocotb.test()
+async def bytes_that_are_not_enabled_stay(dut):
+    """Of the page, of what it belongs to; and an entry is switched on or off by its own byte alone."""
+    tb = TB(dut)
+    await tb.start()
+    await tb.enter(1, 0x1122_3344_5566_7000, 0x9000, 12, 3)
+    await tb.window.access(32 + 4, 0xAABBCCDD, strobe=0b0100)
+    assert await tb.window.read(32 + 4) == 0x11BB_3344
+    await tb.window.access(32 + 16, 0xFFFF_FF00, strobe=0b0100)
+    assert await tb.window.read(32 + 16) == 1 | 12 << 8 | 0xFF << 16
+    tb.entries[1] = (0x11BB_3344_5566_7000, 0x9000, 12, 0xFF)
+    tb.requests[0] += [(0x11BB_3344_5566_7010, 16, 0xFF, 0), (0x1122_3344_5566_7010, 16, 3, 0)]
+    await tb.settle()
+    assert tb.answers == 2 and tb.counted == 1
