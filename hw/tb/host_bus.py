@@ -119,14 +119,17 @@ class Writes(Sink):
 
 
 class Reads:
-    """hif_rd_req, answered on hif_rx_cpl: late, split, reordered across tags; or by `fault`."""
+    """hif_rd_req, answered on hif_rx_cpl: late, split, reordered across tags; or by what `fault` says of
+    each request, at any of its completions."""
 
     def __init__(self, dut, max_read):
         self.dut, self.max_read = dut, max_read
         self.source = Source(dut, "hif_rx_cpl")
         # Completions that are still to come of each tag: (header, data).
         self.coming, self.ready_at, self.cycle = {}, {}, 0
-        self.asked, self.delay, self.fault, self.lost = 0, 10, None, []
+        self.asked, self.delay, self.fault, self.lost = 0, 10, lambda: None, []
+        # Where each request began, and what was wrong with its answer.
+        self.faults = []
         dut.hif_rd_req_ready.value = 0
 
     @staticmethod
@@ -155,23 +158,29 @@ class Reads:
         assert tag not in self.coming, "a tag that is open"
         assert (field(head, "last_be") != 0) == (dws > 1) and field(head, "first_be")
         self.asked += 1
-        if self.fault == "lost":
+        fault = self.fault()
+        self.faults.append((address, fault))
+        if fault == "lost":
             self.lost.append(head)
         else:
-            self.answer(head)
+            self.answer(head, fault)
 
-    def answer(self, head):
+    def answer(self, head, fault=None):
         address, dws, tag = field(head, "address"), field(head, "length") or 1024, field(head, "tag")
         on = enabled(field(head, "first_be"), field(head, "last_be"), dws)
         left, at, end = sum(on), address + on.index(True), address + 4 * dws
         self.ready_at[tag], answers = self.cycle + random.randrange(self.delay), []
-        if self.fault in (UNSUPPORTED, ABORT):
-            answers.append((header(lower=at, bytes=left, status=self.fault, tag=tag), b""))
-        while left and not answers or left and self.fault not in (UNSUPPORTED, ABORT):
+        # As many are as they should be, before one that is not.
+        good = random.choice((0, 0, 1, 3))
+        while left:
             borders = [border for border in range((at // 64 + 1) * 64, end, 64)] + [end]
             border = random.choice(borders)
+            fails = len(answers) == good or len(answers) < good and border == end
+            if fails and fault in (UNSUPPORTED, RETRY, ABORT):
+                answers.append((header(lower=at, bytes=left, status=fault, tag=tag), b""))
+                break
             data = self.memory(at & ~3, border - (at & ~3))
             answers.append((header(lower=at, bytes=left, length=len(data) // 4, tag=tag,
-                                   poisoned=self.fault == "poisoned" and left == sum(on)), data))
+                                   poisoned=fails and fault == "poisoned"), data))
             left, at = left - min(left, border - at), border
         self.coming.setdefault(tag, []).extend(answers)

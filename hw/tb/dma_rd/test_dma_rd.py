@@ -6,7 +6,7 @@ import cocotb
 
 import cycles as table
 from core import Cycles
-from host_bus import ABORT, UNSUPPORTED, Reads
+from host_bus import ABORT, RETRY, UNSUPPORTED, Reads
 
 PARAMETERS = [{"TAGS": 32}, {"TAGS": 4}]
 
@@ -112,27 +112,46 @@ async def every_first_and_last_byte_of_a_word(dut):
 async def tags_do_not_leak_on_unsupported_request_abort_or_poison(dut):
     tb = await started(dut, max_read=128)
     for kind, error, name in ((UNSUPPORTED, 1, "rd_unsupported"), (ABORT, 2, "rd_abort"), ("poisoned", 3, "rd_poisoned")):
-        tb.host.fault, tb.ended = kind, []
+        tb.host.fault, tb.ended = lambda kind=kind: kind, []
         for _ in range(2 * tb.tags):
             tb.add(0x2000, 64)
         await tb.finish()
         assert tb.ended == [error] * (2 * tb.tags)
         assert tb.count[name] == 2 * tb.tags
-    tb.host.fault, tb.ended = None, []
+    tb.host.fault, tb.ended = lambda: None, []
     tb.add(0x2040, 3000)
     await tb.finish()
     assert tb.ended == [0]
 
 
 @cocotb.test()
+async def errors_among_good_reads_cost_only_their_own(dut):
+    """Of any kind, at any completion of any request; the others have their bytes, and none waits."""
+    tb = await started(dut, max_read=128, timeout=400, quarantine=100)
+    codes = {UNSUPPORTED: 1, RETRY: 1, ABORT: 2, "poisoned": 3, "lost": 4}
+    tb.host.fault = lambda: random.choice([None] * 12 + [UNSUPPORTED, RETRY, ABORT, "poisoned"] * 2 + ["lost"])
+    tb.stall = 0.2
+    reads = [(number << 16 | random.randrange(4096), random.choice((1, 40, 128, 300, 700))) for number in range(50)]
+    for address, length in reads:
+        tb.add(address, length)
+    await tb.finish()
+    for (address, length), error in zip(reads, tb.ended):
+        found = {codes[fault] for at, fault in tb.host.faults if address - 4 < at < address + length and fault}
+        assert error in found if found else error == 0, f"{error}, where its requests have had {found}"
+    wrong = [fault for _, fault in tb.host.faults if fault]
+    assert tb.count["rd_unsupported"] == sum(fault in (UNSUPPORTED, RETRY) for fault in wrong)
+    assert tb.count["rd_abort"] == wrong.count(ABORT) and tb.count["rd_timeout"] == wrong.count("lost")
+
+
+@cocotb.test()
 async def a_lost_completion_ends_with_a_timeout(dut):
     """Its tag rests: the late answer is counted and thrown away, and later reads have their own bytes."""
     tb = await started(dut, timeout=300, quarantine=1000)
-    tb.host.fault = "lost"
+    tb.host.fault = lambda: "lost"
     tb.add(0x3000, 100)
     for _ in range(40):
         await tb.step()
-    tb.host.fault = None
+    tb.host.fault = lambda: None
     tb.add(0x5000, 400)
     await tb.finish(800)
     assert tb.ended == [4, 0] and tb.count["rd_timeout"] == 1

@@ -270,13 +270,13 @@ async def a_reset_by_register_forgets_all_but_the_host_bus(dut):
     await tb.write(CARD + 0x30, 0x1234)
     # Payloads on their way, and a read that is answered when nobody waits for it any more.
     tb.frames(0, [udp(some(1400)) for _ in range(3)])
-    tb.reads.fault = "lost"
+    tb.reads.fault = lambda: "lost"
     await tb.write(TX + 0x108, 1 | 3 << 8)
     await tb.write(TX + 0x10C, 8)
     await tb.until(lambda: tb.reads.lost)
     await tb.write(CARD + CTRL, 1)
     assert await tb.read(CARD + STATUS) == 1 and await tb.read(port(0, 0x20)) == 0, "nobody there"
-    tb.reads.fault = None
+    tb.reads.fault = lambda: None
     for head in tb.reads.lost:
         tb.reads.answer(head)
     for _ in range(20):

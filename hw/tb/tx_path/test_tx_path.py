@@ -36,9 +36,8 @@ class Memory(Reads):
     def put(self, address, data):
         self.bytes.update(enumerate(data, address))
 
-    def answer(self, head):
-        self.fault = UNSUPPORTED if field(head, "address") >= HOLE else None
-        super().answer(head)
+    def answer(self, head, fault=None):
+        super().answer(head, UNSUPPORTED if field(head, "address") >= HOLE else fault)
 
 
 class Ring:
