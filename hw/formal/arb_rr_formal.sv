@@ -4,6 +4,7 @@
 // frames of others.
 // formal: induction 3
 // formal: cover 8
+// mutant: above <= ~(pick | (pick - 1'b1)); => above <= ~(pick - 1'b1);
 
 module arb_rr_formal (
     input logic       clk,

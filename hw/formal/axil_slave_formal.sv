@@ -4,6 +4,7 @@
 // taken; accesses do not overlap. Nothing waits longer than the block and the master let it.
 // formal: induction 4
 // formal: cover 12
+// mutant: acc_wstrb <= s_axil_wstrb; => acc_wstrb <= 4'hF;
 
 module axil_slave_formal (
     input logic        clk,

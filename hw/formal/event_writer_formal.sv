@@ -6,6 +6,7 @@
 // stands until it is taken.
 // formal: bounded 14
 // formal: cover 14
+// mutant: = !passes[0]; => = passes[0];
 
 module event_writer_formal (
     input logic         clk,

@@ -4,6 +4,7 @@
 // is taken; every frame has left, or has been told as full or bad, or is held.
 // formal: bounded 12
 // formal: cover 12
+// mutant: else tail <= committed; => else tail <= committed + 1'b1;
 
 module fifo_frame_formal (
     input logic       clk,

@@ -4,6 +4,7 @@
 // until it is taken.
 // formal: induction 3
 // formal: cover 12
+// mutant: assign s_ready = !level[AW]; => assign s_ready = 1'b1;
 
 module fifo_sync_formal (
     input logic       clk,

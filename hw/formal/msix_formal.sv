@@ -5,6 +5,7 @@
 // was pending and might, with what its entry says. An offer stands until it is taken.
 // formal: bounded 10
 // formal: cover 14
+// mutant: pending <= (pending & ~turn) | s_irq; => pending <= (pending | s_irq) & ~turn;
 
 module msix_formal (
     input logic        clk,

@@ -5,6 +5,7 @@
 // CLIENTS - 1 others. An answer goes to the client of its tag, and to nobody else.
 // formal: bounded 11
 // formal: cover 7
+// mutant: grant & {CLIENTS{free}}; => grant;
 
 module rd_mux_formal (
     input logic       clk,

@@ -3,6 +3,7 @@
 // No word is lost, doubled, changed or overtaken; an offer stands until it is taken.
 // formal: induction 3
 // formal: cover 8
+// mutant: if (s_ready) kept <= s_data; => kept <= s_data;
 
 module skid_formal (
     input logic       clk,

@@ -4,6 +4,7 @@
 // is free is handed out in its turn.
 // formal: induction 4
 // formal: cover 12
+// mutant: <= tick ? fresh : stale; => <= '0;
 
 module tag_pool_formal (
     input logic       clk,

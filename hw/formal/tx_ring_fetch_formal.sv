@@ -7,6 +7,7 @@
 // formal: words
 // formal: bounded 10
 // formal: cover 13
+// mutant: ahead > size || ahead < known => ahead > size
 
 module tx_ring_fetch_formal (
     input logic        clk,

@@ -4,6 +4,7 @@
 // was taken; who waits is served after at most INPUTS - 1 writes of others.
 // formal: bounded 16
 // formal: cover 10
+// mutant: data_taken && last || desc_taken && immediate => data_taken && last
 
 module wr_mux_formal (
     input logic       clk,

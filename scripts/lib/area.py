@@ -23,19 +23,22 @@ FAMILIES = {
                {"RAMB36E2": 36864, "RAMB18E2": 18432, "RAM32M16": 512, "RAM64M8": 512, "RAM32X1D": 32, "RAM64X1D": 64}),
 }
 
-TEXT = """\
+# Where there is no figure.
+NONE = "–"
+
+TEXT = f"""\
 <!-- Made by scripts/gateware area: do not edit. -->
 # Area
 
-Estimates by Yosys {version}: each module alone, with the card's parameters, without what joins them, timing, place and
+Estimates by Yosys {{version}}: each module alone, with the card's parameters, without what joins them, timing, place and
 route. They say what is large and what grows, not what a vendor's tool would report.
 
 - Intel: `synth_intel_alm -family arriav`. Memories whose reads can be held, as those of fifos, are made of small blocks
   here, with logic around them, where a vendor's tool would take M20K.
 - AMD: `synth_xilinx -family xcup`.
-- Memory is that of the blocks taken. A family of which not all modules were synthesised is left out.
+- Memory is that of the blocks taken. A module with {NONE} has not been synthesised in the half hour that it is given.
 
-{table}
+{{table}}
 
 NaNet-10, as its authors report it from the vendor's synthesis for a Stratix V:
 
@@ -77,30 +80,47 @@ def measured(stat, family):
             sum(cells.get(cell, 0) * bits for cell, bits in memories.items())]
 
 
+def recorded(page):
+    """Figures that the page has, in {family: {module: figures}}: a module is synthesised once."""
+    families = [family for family, (name, *_) in FAMILIES.items() if name in page]
+    results, group = {family: {} for family in families}, ""
+    for line in page.splitlines():
+        if found := re.match(r"\| \*\*(.+)\*\* \|", line):
+            group = found[1]
+        elif found := re.match(r"\| `(\w+)` \| each \| (.*) \|$", line):
+            name = f"counters-{COUNTERS[group][1]}" if found[1] == "counters" else found[1]
+            cells = found[2].replace("\N{NO-BREAK SPACE}", "").replace(" ", "").split("|")
+            for family, at in zip(families, range(0, len(cells), 3)):
+                if NONE not in cells[at:at + 3]:
+                    logic, registers, kbit = map(int, cells[at:at + 3])
+                    results[family][name] = [logic, registers, kbit * 1024]
+    return results
+
+
 def cells_of(figures):
     """Thousands apart, memory in kbit."""
-    return " | ".join(f"{logic:,} | {registers:,} | {round(bits / 1024)}".replace(",", " ")
-                      for logic, registers, bits in figures)
+    return " | ".join(f"{one[0]:,} | {one[1]:,} | {round(one[2] / 1024)}".replace(",", " ") if one else
+                      f"{NONE} | {NONE} | {NONE}" for one in figures)
 
 
-def complete(results):
-    """Families of which all modules have figures, in {family: {module: figures}}."""
-    return [family for family in FAMILIES if all(name in results.get(family, {}) for name, _ in modules())]
+def added(total, times, one):
+    """A sum, which there is if there are all of its parts."""
+    return [left + times * right for left, right in zip(total, one)] if total and one else None
 
 
 def page(results, version):
     """The page, of {family: {module: figures}}."""
-    families = complete(results)
+    families = [family for family in FAMILIES if results.get(family)]
     rows, whole = [], [[0] * 3 for _ in families]
     for group, (times, names) in PARTS.items():
         counters = [f"counters-{COUNTERS[group][1]}"] if group in COUNTERS else []
         total, inner = [[0] * 3 for _ in families], []
         for name in (*names, *counters):
-            figures = [results[family][name] for family in families]
+            figures = [results[family].get(name) for family in families]
             inner.append(f"| `{name.split('-')[0]}` | each | {cells_of(figures)} |")
-            total = [[sum_ + times * one for sum_, one in zip(*pair)] for pair in zip(total, figures)]
+            total = [added(sum_, times, one) for sum_, one in zip(total, figures)]
         rows += [f"| **{group}** | all | {cells_of(total)} |", *inner]
-        whole = [[sum_ + one for sum_, one in zip(*pair)] for pair in zip(whole, total)]
+        whole = [added(sum_, 1, one) for sum_, one in zip(whole, total)]
     heads = " | ".join(f"{FAMILIES[family][0]} | registers | kbit" for family in families)
     table = [f"| module | | {heads} |", "| --- | --- |" + " --- |" * 3 * len(families),
              f"| **The card** | all | {cells_of(whole)} |", *rows]

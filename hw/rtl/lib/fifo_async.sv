@@ -64,4 +64,39 @@ module fifo_async #(
     sync_bit #(.WIDTH(AW + 1), .STAGES(STAGES)) to_write (
         .clk(w_clk), .rst(w_rst), .d(head_gray), .q(head_seen)
     );
+
+`ifdef FORMAL
+    // Yosys joins wires of these names to those inside.
+    (* hierconn *) wire [2*AW+1:0] \to_read.stages , \to_write.stages ;
+    (* gclk *) wire f_step;
+    logic f_up, f_r_seen;
+
+    gray_pointers #(.AW(AW)) pointers (
+        .w_clk, .w_rst, .r_clk, .r_rst, .tail, .tail_gray, .tail_stages(\to_read.stages ),
+        .head, .head_gray, .head_stages(\to_write.stages ), .r_seen(f_r_seen), .up(f_up)
+    );
+
+    // A word that is written when the tail is at any one place is the one that is read when the
+    // head is there.
+    (* anyconst *) logic [AW:0] f_place;
+    logic [WIDTH-1:0] f_word;
+    logic             f_held = 0;
+
+    wire [AW:0] f_before = f_place - head;
+    wire [AW:0] f_level  = tail - head;
+
+    always_ff @(posedge f_step) begin
+        if (w_clk && !w_rst && write && tail == f_place) begin
+            f_word <= s_data;
+            f_held <= 1'b1;
+        end
+        if (r_clk && !r_rst && take && head == f_place) f_held <= 1'b0;
+    end
+
+    always_comb begin
+        assert (f_held == (f_up && f_before < f_level));
+        if (f_held) assert (memory[f_place[AW-1:0]] == f_word);
+        if (f_up && m_valid && head == f_place) assert (f_held && m_data == f_word);
+    end
+`endif
 endmodule

@@ -73,4 +73,45 @@ module fifo_async_deep #(
     sync_bit #(.WIDTH(AW + 1), .STAGES(STAGES)) to_write (
         .clk(w_clk), .rst(w_rst), .d(head_gray), .q(head_seen)
     );
+
+`ifdef FORMAL
+    // Yosys joins wires of these names to those inside.
+    (* hierconn *) wire [2*AW+1:0] \to_read.stages , \to_write.stages ;
+    (* gclk *) wire f_step;
+    logic f_up, f_r_seen;
+
+    gray_pointers #(.AW(AW)) pointers (
+        .w_clk, .w_rst, .r_clk, .r_rst, .tail, .tail_gray, .tail_stages(\to_read.stages ),
+        .head, .head_gray, .head_stages(\to_write.stages ), .r_seen(f_r_seen), .up(f_up)
+    );
+
+    // A word that is written when the tail is at any one place is the one that is fetched when the
+    // head is there, and then shown.
+    (* anyconst *) logic [AW:0] f_place;
+    logic [WIDTH-1:0] f_word;
+    logic             f_held = 0, f_shown = 0;
+
+    wire [AW:0] f_before = f_place - head;
+    wire [AW:0] f_level  = tail - head;
+
+    always_ff @(posedge f_step) begin
+        if (w_clk && !w_rst && s_valid && tail == f_place) begin
+            f_word <= s_data;
+            f_held <= 1'b1;
+        end
+        if (r_clk && !r_rst && (fetch || m_ready)) f_shown <= fetch && head == f_place;
+        if (r_clk && !r_rst && fetch && head == f_place) f_held <= 1'b0;
+    end
+
+    always_comb begin
+        // Never more than there are.
+        if (f_up) assert (s_free <= DEPTH[AW:0] - f_level);
+        assert (f_held == (f_up && f_before < f_level));
+        if (f_held) assert (memory[f_place[AW-1:0]] == f_word);
+        assert (f_shown == (f_up && m_valid && f_before == {(AW + 1){1'b1}}));
+        if (f_shown) assert (m_data == f_word);
+        if (f_r_seen && r_rst) assert (!m_valid);
+        if (!f_up || r_rst) assert (!f_shown);
+    end
+`endif
 endmodule

@@ -116,4 +116,11 @@ module rx_fifo #(
     end
 
     wire unused = &{1'b0, s_axis_meta_tvalid};
+
+`ifdef FORMAL
+    always_comb if (!rst_net) begin
+        if (write) assert (free != 0);
+        if (first && !refuse) assert (free_metas != 0);
+    end
+`endif
 endmodule

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// What goes around the lists, whatever an operation makes of one (clop_step has a proof of its own):
+// one operation begins in a cycle, of one port at most; each select is answered once, to its port,
+// with what was asked; each commit is counted once, under its list; no state is read while it is
+// about to be written, and what is written back is the list's that was read; what a port has under
+// way is not announced. An announcement stands until it is taken, and is made where there was room.
+// Without a wait for an announcement nobody, port or software, waits for more than 5 cycles.
+// formal: aiger
+// formal: always 12
+// formal: cover 17
+// mutant: !hold && !(op != NOTHING && which == list) => !hold
+// mutant: if (announce) m_event_valid <= 1'b1; => if (announce && !m_event_ready) m_event_valid <= 1'b1;
+// mutant: assign hold = op != NOTHING && wanted && m_event_valid; => assign hold = 1'b0;
+// mutant: (open | s_select_ready) & ~ => open & ~
+// mutant: else if (!ours && !hold) => else if (!ours)
+
+module clop_formal (
+    input logic        clk,
+    input logic        rst,
+    input logic        win_list_valid,
+    input logic        win_write,
+    input logic [14:0] win_addr,
+    input logic [1:0]  s_select_valid,
+    input logic [13:0] s_select_list,
+    input logic [31:0] s_select_length,
+    input logic [1:0]  s_commit_valid,
+    input logic [7:0]  s_commit_outcome,
+    input logic [1:0]  room,
+    input logic        m_event_ready
+);
+    wire  [63:0]  now_stamp = '0;
+    wire          win_outcome_valid = 1'b0;
+    wire  [31:0]  win_wdata = '0;
+    wire  [3:0]   win_wstrb = '0;
+    wire  [127:0] s_select_wire = '0, s_commit_wire = '0;
+    wire  [1:0]   s_select_wire_valid = '0, s_commit_wire_valid = '0;
+    wire  [31:0]  s_commit_length = '0;
+    wire  [63:0]  s_commit_stamp_mac = '0, s_commit_stamp_parsed = '0, s_commit_stamp_placed = '0;
+    logic         win_list_ready, win_outcome_ready, m_select_bare, m_event_valid;
+    logic [31:0]  win_list_rdata, win_outcome_rdata, m_select_sequence;
+    logic [1:0]   s_select_ready, s_commit_ready, m_select_valid;
+    logic [2:0]   m_select_outcome, m_event_queue;
+    logic [63:0]  m_select_address;
+    logic [15:0]  m_select_stride;
+    logic [7:0]   m_select_func;
+    logic [511:0] m_event_record;
+    wire  [13:0]  s_commit_list;
+
+    clop #(.PORTS(2), .EVENT_QUEUES(2)) dut (.*);
+
+    // Yosys joins wires of these names to those inside.
+    (* hierconn *) wire       \dut.hold , \dut.announce , \dut.operation.do_look , \dut.outcomes.count ;
+    (* hierconn *) wire [6:0] \dut.list , \dut.outcomes.of_list ;
+    (* hierconn *) wire [2:0] \dut.outcomes.outcome ;
+    wire       hold = \dut.hold ;
+    wire       announce = \dut.announce ;
+    wire       looks = \dut.operation.do_look ;
+    wire [6:0] at_list = \dut.list ;
+
+    logic running = 0;
+    always_ff @(posedge clk) running <= 1'b1;
+    always_comb assume (rst == !running);
+
+    // A port asks for a place, gets it, commits; both stand until they are taken.
+    logic [1:0]  asking = 0, asked = 0, placed = 0, committing = 0, waits_0 = 0, waits_1 = 0;
+    logic [13:0] list;
+    logic [31:0] length;
+    logic [7:0]  outcome;
+    assign s_commit_list = list;
+
+    always_ff @(posedge clk) if (running) begin
+        asking     <= s_select_valid & ~s_select_ready;
+        asked      <= (asked | s_select_ready) & ~m_select_valid;
+        placed     <= (placed | m_select_valid) & ~s_commit_ready;
+        committing <= s_commit_valid & ~s_commit_ready;
+        outcome    <= s_commit_outcome;
+        if (!asking[0] && !asked[0] && !placed[0]) list[6:0] <= s_select_list[6:0];
+        if (!asking[1] && !asked[1] && !placed[1]) list[13:7] <= s_select_list[13:7];
+        if (!asking[0] && !asked[0] && !placed[0]) length[15:0] <= s_select_length[15:0];
+        if (!asking[1] && !asked[1] && !placed[1]) length[31:16] <= s_select_length[31:16];
+    end
+
+    always_comb begin
+        assume ((s_select_valid & (asked | placed)) == 0 && (asking & ~s_select_valid) == 0);
+        assume ((s_commit_valid & ~placed) == 0 && (committing & ~s_commit_valid) == 0);
+        assume (s_select_list[6:5] == 2'd0 && s_select_list[13:12] == 2'd1);
+        if (asking[0]) assume (s_select_list[6:0] == list[6:0] && s_select_length[15:0] == length[15:0]);
+        if (asking[1]) assume (s_select_list[13:7] == list[13:7] && s_select_length[31:16] == length[31:16]);
+        if (committing[0]) assume (s_commit_outcome[3:0] == outcome[3:0]);
+        if (committing[1]) assume (s_commit_outcome[7:4] == outcome[7:4]);
+        assume (s_commit_outcome[3:0] <= 8 && s_commit_outcome[7:4] <= 8);
+    end
+
+    // Software's access stands.
+    logic        accessing = 0, writing;
+    logic [14:0] at;
+    always_ff @(posedge clk) begin
+        accessing <= running && win_list_valid && !win_list_ready;
+        writing   <= win_write;
+        at        <= win_addr;
+    end
+    always_comb if (accessing) assume (win_list_valid && win_write == writing && win_addr == at);
+
+    // A commit that is to be counted.
+    logic       counts = 0;
+    logic [6:0] of_list;
+    logic [3:0] how;
+    wire        counted = \dut.outcomes.count ;
+
+    always_ff @(posedge clk) if (running) begin
+        if (|s_commit_ready) begin
+            of_list <= s_commit_ready[0] ? list[6:0] : list[13:7];
+            how     <= s_commit_ready[0] ? s_commit_outcome[3:0] : s_commit_outcome[7:4];
+        end
+        counts <= |s_commit_ready || (counts && hold);
+    end
+
+    // Cycles without a hold for which somebody waits.
+    logic [2:0] port_waits = 0, software_waits = 0;
+    (* anyconst *) logic who;
+
+    always_ff @(posedge clk) begin
+        if (!running || !(asking[who] || s_select_valid[who] || s_commit_valid[who])
+            || s_select_ready[who] || s_commit_ready[who]) port_waits <= 0;
+        else if (!hold) port_waits <= port_waits + 1'b1;
+        if (!running || !win_list_valid || win_list_ready) software_waits <= 0;
+        else if (!hold) software_waits <= software_waits + 1'b1;
+    end
+
+    logic       stood = 0, announced = 0;
+    logic [2:0] stood_queue;
+    logic [1:0] room_before;
+    always_ff @(posedge clk) begin
+        stood       <= running && m_event_valid && !m_event_ready;
+        announced   <= running && announce;
+        stood_queue <= m_event_queue;
+        room_before <= room;
+    end
+
+    always_comb if (running) begin
+        assert ((s_select_ready | s_commit_ready) != 2'b11 && (s_select_ready & s_commit_ready) == 0);
+        assert ((s_select_ready & ~s_select_valid) == 0 && (s_commit_ready & ~s_commit_valid) == 0);
+        assert (m_select_valid != 2'b11 && (m_select_valid & ~asked) == 0);
+        if (m_select_valid[0]) assert (m_select_func[6:0] == list[6:0] && m_select_address[15:0] == length[15:0]);
+        if (m_select_valid[1]) assert (m_select_func[6:0] == list[13:7] && m_select_address[15:0] == length[31:16]);
+        assert (counted == (counts && !hold && !how[3]));
+        if (counted) assert (\dut.outcomes.of_list == of_list);
+        if (counted) assert (\dut.outcomes.outcome == how[2:0] || (\dut.outcomes.outcome == 5 && how <= 4));
+        // What a port has under way is left alone.
+        if (looks && (asked[0] || placed[0])) assert (at_list != list[6:0]);
+        if (looks && (asked[1] || placed[1])) assert (at_list != list[13:7]);
+        assert (port_waits <= 5 && software_waits <= 5);
+        if (stood) assert (m_event_valid && m_event_queue == stood_queue);
+        assert (m_event_valid == (stood || announced) && !(announce && m_event_valid && !m_event_ready));
+        if (announced) assert (m_event_queue < 2 && room_before[m_event_queue[0]]);
+        cover (m_event_valid && hold && asked[1] && counts);
+        cover (port_waits == 5 && |(s_select_ready | s_commit_ready));
+        cover (software_waits == 5 && win_list_ready);
+    end
+endmodule
+
+// Operations that do anything that they may; an answer has the bound that was asked for.
+module clop_step #(
+    parameter STATE_W = 491
+) (
+    input  logic               do_select, do_commit, do_look, do_begin,
+    input  logic [15:0]        length,
+    input  logic [63:0]        stamp,
+    input  logic               stamp_valid,
+    input  logic [95:0]        stages,
+    input  logic [3:0]         outcome,
+    input  logic               enable, flush,
+    input  logic [63:0]        base,
+    input  logic [30:0]        size,
+    input  logic [16:0]        count,
+    input  logic               bare,
+    input  logic [15:0]        stride,
+    input  logic [30:0]        timeout,
+    input  logic [31:0]        released,
+    input  logic               room,
+    input  logic [63:0]        now,
+    input  logic [STATE_W-1:0] state,
+    output logic [STATE_W-1:0] next_state,
+    output logic [31:0]        sts_serial,
+    output logic [30:0]        sts_used,
+    output logic [31:0]        sts_sequence,
+    output logic [2:0]         select_outcome,
+    output logic [63:0]        select_address,
+    output logic               wanted,
+    output logic [511:0]       record,
+    output logic               flushed
+);
+    (* anyseq *) wire any_wanted;
+
+    assign wanted         = any_wanted && room && (do_select || do_commit || do_look);
+    assign select_outcome = '0;
+    assign select_address = {48'd0, length};
+    assign {next_state, sts_serial, sts_used, sts_sequence, record, flushed} = '0;
+endmodule
+
+// Settings of which only the queue matters; the function is the list's number, as it was read.
+module clop_settings (
+    input  logic        clk, rst, read, write, flushed,
+    input  logic [6:0]  read_list,
+    input  logic [3:0]  write_word, write_strobe,
+    input  logic [31:0] write_data,
+    output logic [63:0] base,
+    output logic [30:0] size, timeout,
+    output logic [16:0] count,
+    output logic        bare, enable, flush, begins,
+    output logic [2:0]  to_queue,
+    output logic [7:0]  func,
+    output logic [15:0] stride,
+    output logic [31:0] released
+);
+    (* anyseq *) wire       any_begins;
+    (* anyconst *) wire [2:0] any_queue;
+    logic [6:0] list;
+
+    always_ff @(posedge clk) if (read) list <= read_list;
+
+    assign func     = {1'b0, list};
+    assign to_queue = any_queue;
+    assign begins   = write && any_begins;
+    assign {base, size, timeout, count, bare, flush, stride, released} = '0;
+    assign enable   = 1'b1;
+endmodule
+
+// Counters that are clear.
+module clop_outcomes (
+    input  logic        clk, rst, count, win_outcome_valid, win_write,
+    input  logic [6:0]  of_list,
+    input  logic [2:0]  outcome,
+    input  logic [14:0] win_addr,
+    output logic        ready, win_outcome_ready,
+    output logic [31:0] win_outcome_rdata
+);
+    assign ready             = 1'b1;
+    assign win_outcome_ready = 1'b0;
+    assign win_outcome_rdata = '0;
+endmodule
+
+// The memory of states, of which only the addresses matter.
+module ram_sdp #(
+    parameter WIDTH = 64,
+    parameter DEPTH = 512
+) (
+    input  logic                     clk, w_enable, r_enable,
+    input  logic [$clog2(DEPTH)-1:0] w_address, r_address,
+    input  logic [WIDTH-1:0]         w_data,
+    output logic [WIDTH-1:0]         r_data
+);
+    logic [$clog2(DEPTH)-1:0] last;
+    logic                     running = 0;
+
+    always_ff @(posedge clk) begin
+        running <= 1'b1;
+        if (r_enable) last <= r_address;
+    end
+
+    always_comb if (running && w_enable) assert (w_address == last && !(r_enable && r_address == w_address));
+
+    assign r_data = '0;
+endmodule
