@@ -11,8 +11,15 @@
 
 mod device;
 mod memory;
-#[cfg(has_verilator)]
+// Without the card from its RTL only the tests of its host use them.
+#[cfg(any(has_verilator, test))]
+#[cfg_attr(
+    not(has_verilator),
+    expect(dead_code, reason = "the card from its RTL")
+)]
 pub mod pcie;
+#[cfg(any(has_verilator, test))]
+mod pins;
 pub mod port;
 pub mod rig;
 pub mod suite;

@@ -11,7 +11,7 @@ use super::header::{
 };
 use super::link::{Link, Tlp};
 use super::upstream::Done;
-use crate::verilated::model::Beat;
+use crate::pins::Beat;
 
 /// Completions are cut at multiples of this only (read completion boundary, PCIe 4.0, 2.3.1.1).
 const BOUNDARY: u64 = 64;

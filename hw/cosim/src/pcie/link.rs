@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use rand::Rng;
 
 use super::header::Header;
-use crate::verilated::model::Beat;
+use crate::pins::Beat;
 
 /// Bytes of TLPs in a microsecond: Gen3 x8 is 8 GT/s x 8 lanes x 128/130, less 5 % for DLLPs.
 pub const LINK_BYTES_PER_US: u64 = 7_500;

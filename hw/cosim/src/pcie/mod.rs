@@ -15,6 +15,8 @@ mod header;
 mod link;
 mod registers;
 mod rules;
+#[cfg(test)]
+mod tests;
 mod upstream;
 
 use std::ops::RangeInclusive;
@@ -24,7 +26,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use pollux_card_model::Host;
 
-use crate::verilated::model::{Beat, CoreIn, CoreOut};
+use crate::pins::{Beat, CoreIn, CoreOut};
 use downstream::Downstream;
 use header::{Header, TAG};
 use registers::Registers;

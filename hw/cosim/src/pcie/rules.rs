@@ -1,7 +1,7 @@
 //! What the card must keep to, whatever the host does (hw/docs/interfaces.md, "Host bus: hif").
 
 use super::header::{ADDRESS, FIRST_BE, FUNC, Header, LAST_BE, LENGTH, TAG};
-use crate::verilated::model::{Beat, CoreOut};
+use crate::pins::{Beat, CoreOut};
 
 /// Most that are kept; the others are like them.
 const KEPT: usize = 20;

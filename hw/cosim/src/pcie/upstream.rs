@@ -7,7 +7,7 @@ use pollux_card_model::{Host, ReadError};
 use super::header::{ADDRESS, Header};
 use super::link::{Assembly, Link, Tlp};
 use super::{Draw, Traffic};
-use crate::verilated::model::Beat;
+use crate::pins::Beat;
 
 /// Posted writes that can be on their way: credits for headers (PCIe 4.0, 2.6.1), which come back
 /// when a write is in memory.

@@ -23,8 +23,9 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::pcie::{Behaviour, RootPort, Traffic};
+use crate::pins::{NetIn, NetOut, PORTS};
 use clocks::{Clocks, Edge};
-use model::{Model, NetIn, PORTS};
+use model::Model;
 use wire::{Receiver, Sender};
 
 pub use watch::{Probe, Watch};
@@ -218,7 +219,7 @@ impl VerilatedCard {
         }
     }
 
-    fn wires(&mut self, now: u64, seen: &model::NetOut) {
+    fn wires(&mut self, now: u64, seen: &NetOut) {
         let (_, taken) = self.port.accesses();
         while let Some(first) = self.held.front_mut().filter(|held| held.accesses <= taken) {
             if *first.from.get_or_insert(now + ACCESS_PS) > now {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::model::PORTS;
+use crate::pins::PORTS;
 
 /// What a port does in a cycle, by which latencies are measured, as `shim/card.h` has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
