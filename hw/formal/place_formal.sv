@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
-// Payloads of any length and end, arriving as they like (place_ring has a proof of its own). A write
+// Payloads of any length and end, arriving as they like (place_ring is a stand-in). A write
 // lies in the place that was translated for its payload, is of at most 256 B, and comes in as many
 // words as its length says; of a payload that was refused, or faulted, nothing is written. One that
 // is committed as placed has each 16 B of its place written once, its record among them, and no
