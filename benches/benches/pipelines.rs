@@ -5,11 +5,13 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use pollux_benches::{BOARDS, Error, SEED, events, frame, pool, report, settings};
-use pollux_emulator::physics::{EventModel, ModelConfig, Rings, TruthEvent};
+use pollux_benches::{
+    BOARDS, Error, SEED, STEP, containers, events, frame, noisy_events, pool, report, settings,
+};
+use pollux_emulator::physics::Rings;
 use pollux_mempool::Mbuf;
 use pollux_mempool::time::Tsc;
-use pollux_pipelines::formats::hits::{HitsFrame, HitsWriter, MAX_FRAME};
+use pollux_pipelines::formats::hits::HitsFrame;
 use pollux_pipelines::formats::mtp::{MAX_PACKET, MtpPacket, MtpWriter, Primitive, SOURCE_RICH};
 use pollux_pipelines::formats::tel62::{Edge, Tel62, write_tel62};
 use pollux_pipelines::formats::{hits, mtp, tel62};
@@ -25,9 +27,6 @@ use pollux_pipelines::stages::{
 use pollux_pipelines::{Batch, EVENT_CACHE, Each, Moment, Stage, StageEnv, StageExt};
 use pollux_pmd::net::UDP_HEADERS;
 use pollux_pmd::stream::StreamId;
-
-/// Slots from one event to the next: a million events a second.
-const STEP: u64 = 40;
 
 /// Primitives of a detector that sees something every few slots, or now and then: as many words
 /// with the high part of the time as primitives, in an order that cannot be guessed.
@@ -125,25 +124,6 @@ fn edges(c: &mut Criterion) {
     report("tel62", measure(c));
 }
 
-/// The frames of all boards with `events`: as many events in each as fit one of each board.
-fn containers(events: &[TruthEvent]) -> Result<Vec<Vec<u8>>, Error> {
-    let mut frames = Vec::new();
-    // An event leaves less than 40 bytes at a board but in one case of a thousand.
-    for (n, events) in (0..).zip(events.chunks(24)) {
-        for board in 0..BOARDS {
-            let mut writer = HitsWriter::new(vec![0; MAX_FRAME], SOURCE_RICH, board, n)?;
-            for (i, event) in (0..).zip(events) {
-                let timestamp = (u64::from(n) * 24 + i) * STEP;
-                writer.push(timestamp, event.board_hits(board, BOARDS))?;
-            }
-            let (mut bytes, len) = writer.finish();
-            bytes.truncate(len);
-            frames.push(bytes);
-        }
-    }
-    Ok(frames)
-}
-
 fn container(c: &mut Criterion) {
     let measure = |c: &mut Criterion| -> Result<(), Error> {
         let events = events(Rings::Poisson(1.5), 24 * 32)?;
@@ -202,7 +182,7 @@ fn rings(c: &mut Criterion) {
                 },
             );
             for rings in [1, 2, 3] {
-                let events = noisy_events(rings, 1024)?;
+                let events = noisy_events(Rings::Fixed(rings), 1024)?;
                 let mut finder = RingFinder::with_simd(FinderConfig::default(), simd)?;
                 let name = format!("find, 16 events, 20 % noise/{rings}");
                 group.bench_function(BenchmarkId::new(name, simd.name()), |b| {
@@ -238,21 +218,6 @@ fn rings(c: &mut Criterion) {
         Ok(())
     };
     report("rings", measure(c));
-}
-
-/// Events with noise.
-fn noisy_events(rings: u32, count: u64) -> Result<Vec<TruthEvent>, Error> {
-    let model = EventModel::new(ModelConfig {
-        rings: Rings::Fixed(rings),
-        noise: 0.2,
-        ..ModelConfig::default()
-    })?;
-    let make = |n| {
-        let mut event = TruthEvent::default();
-        model.event(SEED, n, &mut event);
-        event
-    };
-    Ok((0..count).map(make).collect())
 }
 
 /// Single hits of four sources into windows: five hits of each source an event.

@@ -10,6 +10,8 @@ use std::time::Duration;
 use criterion::Criterion;
 use pollux_emulator::physics::{EventModel, ModelConfig, Rings, TruthEvent};
 use pollux_mempool::{Mempool, PoolConfig};
+use pollux_pipelines::formats::hits::{HitsWriter, MAX_FRAME};
+use pollux_pipelines::formats::mtp::SOURCE_RICH;
 use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpEndpoint, UdpTemplate};
 use pollux_pmd::{PortConfig, Registry, StartedPort};
 
@@ -18,6 +20,12 @@ pub type Error = Box<dyn std::error::Error>;
 
 /// Readout boards that share the emulated detector.
 pub const BOARDS: u8 = 4;
+
+/// Slots from one event to the next: a million events a second.
+pub const STEP: u64 = 40;
+
+/// Events in a frame: as many as fit one of each board.
+pub const BUNCH: u64 = 24;
 
 /// Seed of all emulated events.
 pub const SEED: u64 = 20_260_101;
@@ -36,16 +44,60 @@ pub fn settings() -> Criterion {
 /// # Errors
 /// What the emulator has against the number of rings.
 pub fn events(rings: Rings, count: u64) -> Result<Vec<TruthEvent>, Error> {
-    let model = EventModel::new(ModelConfig {
-        rings,
-        ..ModelConfig::default()
-    })?;
+    emulate(
+        ModelConfig {
+            rings,
+            ..ModelConfig::default()
+        },
+        count,
+    )
+}
+
+/// The same with twice the noise: a hit of it for five of the rings.
+///
+/// # Errors
+/// As [`events`].
+pub fn noisy_events(rings: Rings, count: u64) -> Result<Vec<TruthEvent>, Error> {
+    emulate(
+        ModelConfig {
+            rings,
+            noise: 0.2,
+            ..ModelConfig::default()
+        },
+        count,
+    )
+}
+
+fn emulate(config: ModelConfig, count: u64) -> Result<Vec<TruthEvent>, Error> {
+    let model = EventModel::new(config)?;
     let make = |n| {
         let mut event = TruthEvent::default();
         model.event(SEED, n, &mut event);
         event
     };
     Ok((0..count).map(make).collect())
+}
+
+/// The frames of all boards with `events`, [`BUNCH`] in each.
+///
+/// # Errors
+/// Events that do not fit.
+pub fn containers(events: &[TruthEvent]) -> Result<Vec<Vec<u8>>, Error> {
+    let mut frames = Vec::new();
+    // An event leaves less than 40 bytes at a board but in one case of a thousand.
+    for (n, events) in (0..).zip(events.chunks(BUNCH as usize)) {
+        for board in 0..BOARDS {
+            let mut writer = HitsWriter::new(vec![0; MAX_FRAME], SOURCE_RICH, board, n)?;
+            for (i, event) in (0..).zip(events) {
+                let timestamp = (u64::from(n) * BUNCH + i) * STEP;
+                writer.push(timestamp, event.board_hits(board, BOARDS))?;
+            }
+            let (mut bytes, len) = writer.finish();
+            bytes.truncate(len);
+            frames.push(bytes);
+        }
+    }
+    Ok(frames)
 }
 
 /// A pool of so many buffers of the default size.

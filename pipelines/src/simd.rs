@@ -45,6 +45,8 @@ pub(crate) trait Lanes:
     fn or_else(self, mask: Self::Mask, other: Self) -> Self;
     /// `self` in the lanes of the mask, else zero.
     fn only(self, mask: Self::Mask) -> Self;
+    /// The sum over all lanes: those of one half and the other, and so on.
+    fn sum(self) -> f32;
     /// The largest number of all lanes.
     fn largest(self) -> f32;
     /// Bit n: lane n.
@@ -126,7 +128,7 @@ mod tests {
     struct Every([f32; LANES], [f32; LANES], [f32; TABLE], [u8; LANES]);
 
     impl Kernel for Every {
-        type Out = (Vec<[u32; LANES]>, u16, u32);
+        type Out = (Vec<[u32; LANES]>, u16, [u32; 2]);
 
         #[inline(always)]
         fn run<V: Lanes>(self, isa: V::Isa) -> Self::Out {
@@ -144,7 +146,8 @@ mod tests {
                 V::pick(isa, &self.2, &self.3),
             ];
             let bits = results.map(|result| result.store().map(f32::to_bits));
-            (bits.to_vec(), V::bits(mask), a.largest().to_bits())
+            let all = [a.largest(), a.sum()].map(f32::to_bits);
+            (bits.to_vec(), V::bits(mask), all)
         }
     }
 

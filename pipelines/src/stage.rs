@@ -28,9 +28,9 @@ pub struct Batch<T> {
     capacity: usize,
 }
 
-/// Items in a batch between two stages, unless asked otherwise: enough to share the cost of a call,
-/// few enough that the first does not wait long for the last.
-pub const BATCH: usize = 8;
+/// Items in a batch between two stages, unless asked otherwise: as many events as their rings are
+/// looked for at once, and few enough that the first does not wait long for the last.
+pub const BATCH: usize = 16;
 
 impl<T> Default for Batch<T> {
     fn default() -> Self {

@@ -10,17 +10,26 @@ pub const EVENTS: usize = LANES;
 pub const POINTS: usize = TABLE;
 
 /// The points of up to [`EVENTS`] events.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Batch {
-    lanes: Box<PerLane>,
+    lanes: PerLane,
     counts: [usize; EVENTS],
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Batch {
     /// A batch without points, with memory for all that it may have.
     #[must_use]
     pub fn new() -> Self {
-        Self::default()
+        Self {
+            lanes: PerLane::with_room(POINTS),
+            counts: [0; EVENTS],
+        }
     }
 
     /// Takes the points (x, y) of some events, in mm; events beyond [`EVENTS`] are passed over.
@@ -31,7 +40,7 @@ impl Batch {
         self.counts = [0; EVENTS];
         for ((lane, count), event) in self.counts.iter_mut().enumerate().zip(events) {
             *count = len(event);
-            self.lanes.put(lane, event.0, event.1, *count);
+            self.lanes.put::<1>(lane, event.0, event.1, *count);
         }
     }
 
@@ -52,11 +61,8 @@ impl Kernel for FitAll<'_> {
     #[inline(always)]
     fn run<V: Lanes>(self, isa: V::Isa) -> Self::Out {
         let Batch { lanes, counts } = self.0;
-        let points: &PerLane = lanes;
-        let circles = fit_all::<V>(isa, points, true);
-        let chi2 = Quality::of(isa, points, circles, EVERYWHERE_MM)
-            .chi2
-            .store();
+        let circles = fit_all::<V>(isa, lanes, true);
+        let chi2 = Quality::of(isa, lanes, circles, EVERYWHERE_MM).chi2.store();
         let mut fits = [None; EVENTS];
         for (lane, circle) in circles.store().into_iter().enumerate() {
             let fit = Fit {

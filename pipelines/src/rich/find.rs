@@ -7,8 +7,8 @@
 //!    views at once. Where nearly all hits agree, that is the ring: the common case of one
 //!    particle costs a few fits.
 //! 3. Else circles are proposed ([`Method`]) and held against all hits of the view, sixteen
-//!    circles at once. The best of each lane is narrowed down, and of the sixteen that come out
-//!    the best is the ring.
+//!    circles at once. The best two are narrowed down, those of eight views together, and the
+//!    better one that comes out is the ring.
 //! 4. The hits of the ring are claimed, and the view has its next turn.
 //!
 //! Narrowing down fits a circle (Taubin) to the hits in a road around the last one, which gets
@@ -29,9 +29,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use self::search::Rounds;
 use self::seeds::Seeds;
-use self::view::{Loader, View};
+use self::view::{Hits, Loader, View};
 use super::Hit;
-use super::geometry::DISKS;
+use super::geometry::{DISKS, PMS_PER_DISK};
 use super::lanes::PerLane;
 use crate::simd::{LANES, Simd};
 
@@ -179,6 +179,7 @@ pub struct RingFinder {
     seeds: Seeds,
     loader: Box<Loader>,
     views: Vec<View>,
+    hits: Hits,
     /// Hits of sixteen views, and the numbers of the views that have a turn.
     lanes: PerLane,
     turn: Vec<u8>,
@@ -216,8 +217,9 @@ impl RingFinder {
             simd,
             seeds: Seeds::new(&cfg),
             loader: Box::default(),
-            views: (0..view::MAX_VIEWS).map(|_| View::default()).collect(),
-            lanes: PerLane::default(),
+            views: vec![View::default(); view::MAX_VIEWS],
+            hits: Hits::default(),
+            lanes: PerLane::with_room(PMS_PER_DISK),
             turn: Vec::with_capacity(view::MAX_VIEWS),
             found: [none; MAX_BATCH],
         })
@@ -235,14 +237,16 @@ impl RingFinder {
     /// Finds the rings of up to [`MAX_BATCH`] events, those beyond are passed over; returns how
     /// many there were. What is found in an event does not depend on the others.
     pub fn find_batch<'a>(&mut self, events: impl IntoIterator<Item = &'a [Hit]>) -> usize {
+        self.hits.clear();
         let mut views = 0;
         let mut count = 0;
         for (event, hits) in (0..MAX_BATCH as u8).zip(events) {
             self.found[usize::from(event)].n = 0;
             self.loader.load(hits);
+            let free = &mut self.views[views..];
             views += self
                 .loader
-                .split(&self.cfg, self.simd, event, &mut self.views[views..]);
+                .split(&self.cfg, self.simd, event, free, &mut self.hits);
             count += 1;
         }
         self.turn.clear();
@@ -251,6 +255,7 @@ impl RingFinder {
             cfg: &self.cfg,
             seeds: &self.seeds,
             views: &mut self.views,
+            hits: &mut self.hits,
             lanes: &mut self.lanes,
             turn: &mut self.turn,
         });

@@ -5,7 +5,7 @@
 //! points are taken relative to the centre of the last circle, whose moments of fourth order keep
 //! enough digits there.
 
-use crate::simd::{LANES, Lanes, TABLE};
+use crate::simd::{LANES, Lanes};
 
 use super::fit::Circle;
 
@@ -302,46 +302,48 @@ impl<V: Lanes> Quality<V> {
 /// Places for the points of a batch: those of one event in each lane.
 #[derive(Debug)]
 pub(super) struct PerLane {
-    x: [[f32; LANES]; TABLE],
-    y: [[f32; LANES]; TABLE],
-    own: [[f32; LANES]; TABLE],
+    x: Box<[[f32; LANES]]>,
+    y: Box<[[f32; LANES]]>,
+    /// Points of each lane that are their own evidence: those before the others.
+    own: [f32; LANES],
     len: usize,
 }
 
-impl Default for PerLane {
-    fn default() -> Self {
-        let nowhere = [[NOWHERE; LANES]; TABLE];
+impl PerLane {
+    /// Room for so many points in each lane.
+    pub(super) fn with_room(points: usize) -> Self {
+        let rows = || vec![[NOWHERE; LANES]; points].into_boxed_slice();
         Self {
-            x: nowhere,
-            y: nowhere,
-            own: [[0.0; LANES]; TABLE],
+            x: rows(),
+            y: rows(),
+            own: [0.0; LANES],
             len: 0,
         }
     }
-}
 
-impl PerLane {
     /// Empties all lanes, which will have up to `len` points.
     #[inline(always)]
     pub(super) fn clear(&mut self, len: usize) {
-        self.len = len.min(TABLE);
+        self.len = len.min(self.x.len());
         self.x[..self.len].fill([NOWHERE; LANES]);
-        self.own[..self.len].fill([0.0; LANES]);
+        self.own = [0.0; LANES];
     }
 
-    /// Puts points into a lane: the first `own` of them are their own evidence.
+    /// Puts points into the `N` lanes from `place * N` on, the same into each: the first `own` of
+    /// them are their own evidence.
     #[inline(always)]
-    pub(super) fn put(&mut self, lane: usize, x: &[f32], y: &[f32], own: usize) {
-        if lane >= LANES {
-            return;
+    pub(super) fn put<const N: usize>(&mut self, place: usize, x: &[f32], y: &[f32], own: usize) {
+        let of = |row: &mut [f32; LANES], value: f32| {
+            if let Some(lanes) = row.as_chunks_mut::<N>().0.get_mut(place) {
+                *lanes = [value; N];
+            }
+        };
+        let places = self.x.iter_mut().zip(&mut self.y);
+        for ((px, py), (&x, &y)) in places.zip(x.iter().zip(y)) {
+            of(px, x);
+            of(py, y);
         }
-        let places = self.x.iter_mut().zip(&mut self.y).zip(&mut self.own);
-        let points = (0..).zip(x.iter().zip(y));
-        for (((px, py), po), (i, (&x, &y))) in places.zip(points) {
-            px[lane] = x;
-            py[lane] = y;
-            po[lane] = f32::from(u8::from(i < own));
-        }
+        of(&mut self.own, own as f32);
     }
 }
 
@@ -353,10 +355,11 @@ impl<V: Lanes> Points<V> for PerLane {
 
     #[inline(always)]
     fn get(&self, isa: V::Isa, i: usize) -> [V; 3] {
+        let own = V::splat(isa, (i + 1) as f32).le(V::load(isa, &self.own));
         [
             V::load(isa, &self.x[i]),
             V::load(isa, &self.y[i]),
-            V::load(isa, &self.own[i]),
+            V::splat(isa, 1.0).only(own),
         ]
     }
 }

@@ -2,11 +2,13 @@
 
 use std::arch::is_x86_feature_detected;
 use std::arch::x86_64::{
-    __m512, __m512i, __mmask16, _CMP_LE_OQ, _mm_loadu_si128, _mm_movemask_epi8, _mm512_add_epi32,
-    _mm512_add_ps, _mm512_alignr_epi32, _mm512_and_si512, _mm512_castsi512_si256,
-    _mm512_cmp_ps_mask, _mm512_cmpeq_epi32_mask, _mm512_cvtepu8_epi32, _mm512_cvtepu32_epi64,
-    _mm512_cvtsi512_si32, _mm512_div_ps, _mm512_extracti64x4_epi64, _mm512_loadu_ps,
-    _mm512_loadu_si512, _mm512_lzcnt_epi32, _mm512_mask_blend_ps, _mm512_mask_permutexvar_epi32,
+    __m512, __m512i, __mmask16, _CMP_LE_OQ, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_loadu_si128,
+    _mm_movehdup_ps, _mm_movehl_ps, _mm_movemask_epi8, _mm256_add_ps, _mm256_castps256_ps128,
+    _mm256_extractf128_ps, _mm512_add_epi32, _mm512_add_ps, _mm512_alignr_epi32, _mm512_and_si512,
+    _mm512_castps512_ps256, _mm512_castsi512_si256, _mm512_cmp_ps_mask, _mm512_cmpeq_epi32_mask,
+    _mm512_cvtepu8_epi32, _mm512_cvtepu32_epi64, _mm512_cvtsi512_si32, _mm512_div_ps,
+    _mm512_extractf32x8_ps, _mm512_extracti64x4_epi64, _mm512_loadu_ps, _mm512_loadu_si512,
+    _mm512_lzcnt_epi32, _mm512_mask_blend_ps, _mm512_mask_permutexvar_epi32,
     _mm512_maskz_compress_epi32, _mm512_maskz_loadu_epi32, _mm512_maskz_mov_epi32,
     _mm512_maskz_mov_ps, _mm512_max_ps, _mm512_mul_ps, _mm512_or_si512, _mm512_permutex2var_ps,
     _mm512_permutexvar_epi32, _mm512_reduce_max_ps, _mm512_set1_epi32, _mm512_set1_epi64,
@@ -156,6 +158,16 @@ impl Lanes for F32s {
     #[inline(always)]
     fn only(self, mask: __mmask16) -> Self {
         Self(avx512!(_mm512_maskz_mov_ps(mask, self.0)))
+    }
+
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        let upper = avx512!(_mm512_extractf32x8_ps::<1>(self.0));
+        let eight = avx512!(_mm256_add_ps(_mm512_castps512_ps256(self.0), upper));
+        let upper = avx512!(_mm256_extractf128_ps::<1>(eight));
+        let four = avx512!(_mm_add_ps(_mm256_castps256_ps128(eight), upper));
+        let two = avx512!(_mm_add_ps(four, _mm_movehl_ps(four, four)));
+        avx512!(_mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two))))
     }
 
     #[inline(always)]

@@ -3,25 +3,56 @@
 use super::{FinderConfig, MAX_BATCH, MAX_RINGS_PER_DISK, Ring};
 use crate::rich::Hit;
 use crate::rich::fit::Circle;
-use crate::rich::geometry::{DISKS, PMS, PMS_PER_DISK, POSITIONS, disk_of};
+use crate::rich::geometry::{DISKS, PMS, PMS_PER_DISK, POSITIONS};
 use crate::simd::{Kernel, LANES, Lanes, Simd};
 
 /// Most times at which an event is looked at: its own, and those of others in its slot.
 const MAX_TIMES: usize = 4;
 /// Views of a batch.
 pub(super) const MAX_VIEWS: usize = MAX_BATCH * MAX_TIMES * DISKS;
-/// Places for the hits of a view: the last vector is always whole.
-const PLACES: usize = PMS_PER_DISK + LANES;
+/// Places for the hits of all views: at each time those of either disk may be all that are left.
+/// Behind them, so that the last vector is always whole, there are some more.
+const PLACES: usize = MAX_BATCH * MAX_TIMES * DISKS * PMS + LANES;
+/// Vectors of a view's hits.
+const ROWS: usize = PMS_PER_DISK.div_ceil(LANES);
 /// A time that no hit is near to.
 const NEVER: f32 = -1e6;
 
-/// The hits of one time on one disk, and the rings in them.
+/// The hits of all views, those of each side by side.
 #[derive(Debug)]
+pub(super) struct Hits {
+    x: Box<[f32]>,
+    y: Box<[f32]>,
+    time: Box<[f32]>,
+    /// The first place that is free.
+    end: usize,
+}
+
+impl Default for Hits {
+    fn default() -> Self {
+        let places = || vec![0.0; PLACES].into_boxed_slice();
+        Self {
+            x: places(),
+            y: places(),
+            time: places(),
+            end: 0,
+        }
+    }
+}
+
+impl Hits {
+    /// Forgets all.
+    pub(super) fn clear(&mut self) {
+        self.end = 0;
+    }
+}
+
+/// The hits of one time on one disk, and the rings in them.
+#[derive(Clone, Debug, Default)]
 pub(super) struct View {
-    x: [f32; PLACES],
-    y: [f32; PLACES],
-    time: [f32; PLACES],
-    /// Hits, of which the first `own` have not been claimed by a ring.
+    /// Where its hits begin, and how many there are; the first `own` have not been claimed by a
+    /// ring.
+    start: usize,
     total: usize,
     own: usize,
     pub(super) event: u8,
@@ -30,26 +61,10 @@ pub(super) struct View {
     found: usize,
 }
 
-impl Default for View {
-    fn default() -> Self {
-        Self {
-            x: [0.0; PLACES],
-            y: [0.0; PLACES],
-            time: [0.0; PLACES],
-            total: 0,
-            own: 0,
-            event: 0,
-            disk: 0,
-            rings: [Ring::default(); MAX_RINGS_PER_DISK],
-            found: 0,
-        }
-    }
-}
-
 impl View {
     #[inline(always)]
-    fn clear(&mut self, event: u8, disk: u8) {
-        (self.total, self.own, self.found) = (0, 0, 0);
+    fn begin(&mut self, event: u8, disk: u8, start: usize, hits: usize) {
+        (self.start, self.total, self.own, self.found) = (start, hits, hits, 0);
         (self.event, self.disk) = (event, disk);
     }
 
@@ -58,10 +73,17 @@ impl View {
         &self.rings[..self.found]
     }
 
+    /// How many hits there are.
+    #[inline(always)]
+    pub(super) fn total(&self) -> usize {
+        self.total
+    }
+
     /// Coordinates of all hits.
     #[inline(always)]
-    pub(super) fn all(&self) -> (&[f32], &[f32]) {
-        (&self.x[..self.total], &self.y[..self.total])
+    pub(super) fn all<'a>(&self, hits: &'a Hits) -> (&'a [f32], &'a [f32]) {
+        let places = self.start..self.start + self.total;
+        (&hits.x[places.clone()], &hits.y[places])
     }
 
     /// How many of the hits, from the first on, no ring has claimed.
@@ -78,23 +100,32 @@ impl View {
 
     /// Makes a ring of the hits in the circle's road.
     #[inline(always)]
-    pub(super) fn claim<V: Lanes>(&mut self, isa: V::Isa, circle: Circle, cfg: &FinderConfig) {
+    pub(super) fn claim<V: Lanes>(
+        &mut self,
+        isa: V::Isa,
+        of: &mut Hits,
+        circle: Circle,
+        cfg: &FinderConfig,
+    ) {
         let (zero, one) = (V::splat(isa, 0.0), V::splat(isa, 1.0));
         let number = V::load(isa, &std::array::from_fn(|i| i as f32));
         let (cx, cy) = (V::splat(isa, circle.x), V::splat(isa, circle.y));
         let r = V::splat(isa, circle.r);
         let road = V::splat(isa, cfg.road_mm);
         let (mut hits, mut squares, mut time, mut time2) = (zero, zero, zero, zero);
-        let mut claimed = [0; PLACES / LANES];
+        let mut claimed = [0; ROWS];
         for (row, bits) in claimed
             .iter_mut()
             .take(self.own.div_ceil(LANES))
             .enumerate()
         {
             let at = row * LANES;
-            let load = |values: &[f32; PLACES]| values.as_chunks::<LANES>().0[row];
-            let (x, y) = (V::load(isa, &load(&self.x)), V::load(isa, &load(&self.y)));
-            let t = V::load(isa, &load(&self.time));
+            let lanes = |values: &[f32]| {
+                let lanes = values[self.start + at..].first_chunk::<LANES>();
+                lanes.copied().unwrap_or_default()
+            };
+            let (x, y) = (V::load(isa, &lanes(&of.x)), V::load(isa, &lanes(&of.y)));
+            let t = V::load(isa, &lanes(&of.time));
             let (dx, dy) = (x - cx, y - cy);
             let d = (dx * dx + dy * dy).sqrt() - r;
             let last = V::splat(isa, (self.own - 1 - at) as f32);
@@ -106,25 +137,25 @@ impl View {
             time2 = time2 + (t * t).only(inside);
             *bits = V::bits(inside);
         }
-        let hits = sum(hits);
+        let hits = hits.sum();
         let n = hits.max(1.0);
-        let time = sum(time) / n;
+        let time = time.sum() / n;
         let ring = Ring {
             disk: u16::from(self.disk),
             x: circle.x,
             y: circle.y,
             r: circle.r,
             hits: hits as u16,
-            chi2: sum(squares) / n,
+            chi2: squares.sum() / n,
             time,
-            time_spread: (sum(time2) / n - time * time).max(0.0).sqrt(),
+            time_spread: (time2.sum() / n - time * time).max(0.0).sqrt(),
         };
         if let Some(slot) = self.rings.get_mut(self.found) {
             *slot = ring;
             self.found += 1;
         }
         if self.own + 1 >= hits as usize + usize::from(cfg.min_hits) {
-            self.set_aside(&claimed);
+            self.set_aside(of, &claimed);
         } else {
             // No ring can be left: nobody asks which hits they are.
             self.own -= hits as usize;
@@ -133,51 +164,36 @@ impl View {
 
     /// Moves the hits whose bits are set behind the others.
     #[inline(always)]
-    fn set_aside(&mut self, claimed: &[u16]) {
+    fn set_aside(&mut self, of: &mut Hits, claimed: &[u16]) {
         // From the last on: what takes a claimed hit's place has been looked at.
         for (row, &bits) in claimed.iter().enumerate().rev() {
             let mut bits = bits;
             while let Some(lane) = bits.checked_ilog2() {
                 bits ^= 1 << lane;
-                let i = row * LANES + lane as usize;
+                let i = self.start + row * LANES + lane as usize;
                 self.own -= 1;
-                self.x.swap(i, self.own);
-                self.y.swap(i, self.own);
-                self.time.swap(i, self.own);
+                let last = self.start + self.own;
+                of.x.swap(i, last);
+                of.y.swap(i, last);
+                of.time.swap(i, last);
             }
         }
     }
 }
 
-/// Sum over all lanes: of one half and the other, and so on.
-#[inline(always)]
-fn sum<V: Lanes>(values: V) -> f32 {
-    let mut values = values.store();
-    for half in [8, 4, 2, 1] {
-        for i in 0..half {
-            values[i] += values[i + half];
-        }
-    }
-    values[0]
-}
-
-/// The hits of an event, before they are split.
+/// The hits of an event that are in no view yet.
 #[derive(Debug)]
 pub(super) struct Loader {
-    x: [f32; PMS],
-    y: [f32; PMS],
-    time: [f32; PMS],
-    disk: [u8; PMS],
+    hits: [Hit; PMS],
+    times: [f32; PMS],
     n: usize,
 }
 
 impl Default for Loader {
     fn default() -> Self {
         Self {
-            x: [0.0; PMS],
-            y: [0.0; PMS],
-            time: [0.0; PMS],
-            disk: [0; PMS],
+            hits: [Hit::default(); PMS],
+            times: [0.0; PMS],
             n: 0,
         }
     }
@@ -189,15 +205,10 @@ impl Loader {
     #[inline]
     pub(super) fn load(&mut self, hits: &[Hit]) {
         let mut n = 0;
-        for hit in hits.iter().take(PMS) {
-            let Some(&[x, y]) = POSITIONS.get(usize::from(hit.pm)) else {
-                continue;
-            };
-            self.x[n] = x;
-            self.y[n] = y;
-            self.time[n] = f32::from(hit.fine);
-            self.disk[n] = disk_of(hit.pm);
-            n += 1;
+        for &hit in &hits[..hits.len().min(PMS)] {
+            self.hits[n] = hit;
+            self.times[n] = f32::from(hit.fine);
+            n += usize::from(usize::from(hit.pm) < PMS);
         }
         self.n = n;
     }
@@ -210,54 +221,58 @@ impl Loader {
         simd: Simd,
         event: u8,
         views: &mut [View],
+        of: &mut Hits,
     ) -> usize {
         let mut used = 0;
         for pair in views.as_chunks_mut::<DISKS>().0.iter_mut().take(MAX_TIMES) {
-            let (mut centre, mut window, mut near) = (0.0, f32::INFINITY, self.n);
-            if cfg.time_window > 0 {
-                window = f32::from(cfg.time_window);
-                let times = &self.time[..self.n];
-                (centre, near) = simd.run(Busiest { times, window });
-            }
-            if near + 1 < usize::from(cfg.min_hits) {
+            if self.n + 1 < usize::from(cfg.min_hits) {
                 break;
             }
-            for (disk, view) in (0..).zip(pair.iter_mut()) {
-                view.clear(event, disk);
+            let (mut centre, mut window) = (0.0, f32::INFINITY);
+            if cfg.time_window > 0 {
+                let near;
+                window = f32::from(cfg.time_window);
+                let times = &self.times[..self.n];
+                (centre, near) = simd.run(Busiest { times, window });
+                if near + 1 < usize::from(cfg.min_hits) {
+                    break;
+                }
             }
-            self.take(centre, window, pair);
+            let (start, behind) = (of.end, of.end + self.n);
+            let [first, second] = self.take(centre, window, of);
+            pair[0].begin(event, 0, start, first);
+            pair[1].begin(event, 1, behind, second);
             used += DISKS;
         }
         used
     }
 
-    /// Moves the hits of a time to their views.
+    /// Moves the hits of a time to their places, those of the second disk behind room for all on
+    /// the first; returns how many there are on each.
     #[inline]
-    fn take(&mut self, centre: f32, window: f32, [first, second]: &mut [View; DISKS]) {
-        let (mut left, mut on_first, mut on_second) = (0, 0, 0);
+    fn take(&mut self, centre: f32, window: f32, of: &mut Hits) -> [usize; DISKS] {
+        let (mut left, mut on) = (0, [0; DISKS]);
+        let mut next = [of.end, of.end + self.n];
         for i in 0..self.n {
-            let (x, y, time, disk) = (self.x[i], self.y[i], self.time[i], self.disk[i]);
+            let (hit, time) = (self.hits[i], self.times[i]);
+            let pm = usize::from(hit.pm);
+            let [x, y] = POSITIONS.get(pm).copied().unwrap_or_default();
+            let disk = usize::from(pm >= PMS_PER_DISK);
             // Written to two places always, and kept in one: a branch would be a coin toss.
-            let (view, place) = if disk == 0 {
-                (&mut *first, on_first)
-            } else {
-                (&mut *second, on_second)
-            };
-            view.x[place] = x;
-            view.y[place] = y;
-            view.time[place] = time;
-            self.x[left] = x;
-            self.y[left] = y;
-            self.time[left] = time;
-            self.disk[left] = disk;
-            let inside = (time - centre).abs() <= window && place < PMS_PER_DISK;
-            on_first += usize::from(inside && disk == 0);
-            on_second += usize::from(inside && disk != 0);
-            left += usize::from(!inside);
+            let place = next[disk];
+            of.x[place] = x;
+            of.y[place] = y;
+            of.time[place] = time;
+            self.hits[left] = hit;
+            self.times[left] = time;
+            let inside = usize::from((time - centre).abs() <= window && on[disk] < PMS_PER_DISK);
+            next[disk] += inside;
+            on[disk] += inside;
+            left += 1 - inside;
         }
         self.n = left;
-        (first.total, first.own) = (on_first, on_first);
-        (second.total, second.own) = (on_second, on_second);
+        of.end = next[1];
+        on
     }
 }
 
@@ -281,11 +296,19 @@ impl Kernel for Busiest<'_> {
         let centre = V::load(isa, &asked);
         let one = V::splat(isa, 1.0);
         let window = V::splat(isa, self.window * self.window);
-        let mut near = V::splat(isa, 0.0);
-        for &time in self.times {
-            let d = V::splat(isa, time) - centre;
-            near = near + one.only((d * d).le(window));
+        // Two sums, so that neither waits for itself.
+        let [mut even, mut odd] = [V::splat(isa, 0.0); 2];
+        let (pairs, last) = self.times.as_chunks::<2>();
+        for &[a, b] in pairs {
+            let (a, b) = (V::splat(isa, a) - centre, V::splat(isa, b) - centre);
+            even = even + one.only((a * a).le(window));
+            odd = odd + one.only((b * b).le(window));
         }
+        for &a in last {
+            let a = V::splat(isa, a) - centre;
+            even = even + one.only((a * a).le(window));
+        }
+        let near = even + odd;
         // Most first, then the first: both in one number, exact up to 2^24.
         let order = V::load(isa, &std::array::from_fn(|i| (LANES - i) as f32));
         let best = (near * V::splat(isa, LANES as f32) + order).largest() as usize;
