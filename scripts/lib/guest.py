@@ -14,7 +14,7 @@ import urllib.request
 from pathlib import Path
 
 from lib.cargo import ROOT
-from lib.needs import Skip, need
+from lib.needs import Skip, Wrong, need
 
 # Of the kernel, beside what is built in; with what they depend on.
 MODULES = ["vfio-pci", "e1000e", "igb", "igbvf", "virtio_net", "virtio_pci", "af_packet"]
@@ -25,10 +25,12 @@ IOMMU = "intel_iommu=on iommu.passthrough=0"
 VIRTIO = "virtio-net-pci,disable-legacy=on,iommu_platform=on,ats=on,host_mtu=9000"
 
 
-def must(words, **options):
+def must(words, otherwise=Wrong, **options):
+    """What a command prints, which must go well: `otherwise` says whether something is wrong, or this
+    machine has not what it takes."""
     done = subprocess.run(words, capture_output=True, text=True, check=False, **options)
     if done.returncode != 0:
-        raise Skip(f"{' '.join(map(str, words))}: {done.stderr.strip()[-300:]}")
+        raise otherwise(f"{' '.join(map(str, words))}: {done.stderr.strip()[-300:]}")
     return done.stdout
 
 
@@ -48,7 +50,7 @@ class Kernel:
     @classmethod
     def debian(cls, parent):
         """Debian's own."""
-        depends = must(["apt-cache", "depends", "linux-image-amd64"])
+        depends = must(["apt-cache", "depends", "linux-image-amd64"], Skip)
         found = re.search(r"Depends: (linux-image-([\w.-]+))", depends)
         if not found:
             raise Skip("no package linux-image-amd64: apt-get update, on Debian")
@@ -57,10 +59,10 @@ class Kernel:
         def fetch(place):
             # The list of packages may be older than the archive.
             try:
-                must(["apt-get", "download", package], cwd=place)
+                must(["apt-get", "download", package], Skip, cwd=place)
             except Skip:
-                must(["apt-get", "update"])
-                must(["apt-get", "download", package], cwd=place)
+                must(["apt-get", "update"], Skip)
+                must(["apt-get", "download", package], Skip, cwd=place)
         return cls(parent / package, version).unpacked(fetch)
 
     @classmethod
@@ -123,7 +125,7 @@ def libraries(programs):
     """The shared libraries that programs need, and what loads them (ld.so)."""
     said = must(["ldd", *programs])
     if "not found" in said:
-        raise Skip(f"a library is missing: {said}")
+        raise Wrong(f"a library is missing: {said}")
     return sorted(set(re.findall(r"(/\S+) \(0x", said)))
 
 

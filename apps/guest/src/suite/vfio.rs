@@ -43,7 +43,7 @@ fn library(tests: &[&str]) -> Result<()> {
     print!("{said}");
     let count = tests.len();
     ensure!(
-        said.contains(&format!("{count} passed")) && !said.contains("skipped: "),
+        said.contains(&format!(" {count} passed")) && !said.contains("skipped: "),
         "not all {count} tests were run: {said}"
     );
     Ok(())

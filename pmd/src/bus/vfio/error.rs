@@ -108,7 +108,10 @@ pub(super) fn open(device: &str, path: &str, error: io::Error) -> BusError {
             "modprobe vfio-pci and vfio_iommu_type1; a container needs the files of /dev/vfio too"
                 .to_owned()
         }
-        // EPERM: a group without an IOMMU is for those who have CAP_SYS_RAWIO.
+        // For those who have CAP_SYS_RAWIO.
+        io::ErrorKind::PermissionDenied if path.contains("noiommu-") => {
+            "run it as root: no IOMMU holds the device back".to_owned()
+        }
         io::ErrorKind::PermissionDenied => {
             format!("run it as root, or give the file to the user: chown USER {path}")
         }
@@ -142,24 +145,32 @@ pub(super) fn own_device(
     error: io::Error,
 ) -> BusError {
     let device = function.address.to_string();
-    let is_taken = match error.raw_os_error() {
+    let or_else = match error.raw_os_error() {
         // Its group has another owner: the kernel, or another process (iommu_device_claim_dma_owner).
         Some(libc::EPERM) if !function.kept_back(sysfs).is_empty() => {
             return not_viable(sysfs, function);
         }
+        // The same number says that interrupts are not isolated (iommufd_device_bind).
+        Some(libc::EPERM) => {
+            ". If none has, the IOMMU does not remap interrupts: switch that on in the firmware, or \
+             accept forged interrupts: echo Y > \
+             /sys/module/iommufd/parameters/allow_unsafe_interrupts"
+        }
         // Its group is open (vfio_device_block_group).
-        Some(libc::EPERM | libc::EBUSY) => true,
-        // It is open itself (vfio_df_open), or takes no token.
-        Some(libc::EINVAL) => options.vf_token.is_none(),
-        _ => false,
+        Some(libc::EBUSY) => "",
+        // It is open itself (vfio_df_open), or takes no token, or iommufd_device_bind has found no
+        // coherency.
+        Some(libc::EINVAL) if options.vf_token.is_none() => {
+            ". If none has, the IOMMU does not keep its accesses coherent with the caches, which \
+             /dev/iommu insists on: have the files of the groups instead (CONFIG_VFIO_GROUP)"
+        }
+        _ => return device_of_group(&device, error),
     };
-    if !is_taken {
-        return device_of_group(&device, error);
-    }
-    let what = "the kernel does not hand it out";
-    let hint = "another process has it, or a device of its IOMMU group; `fuser -v` on the files of \
-                /dev/vfio names it";
-    system(&device, what, hint, error)
+    let hint = format!(
+        "another process has it, or a device of its IOMMU group; `fuser -v` on the files of \
+         /dev/vfio names it{or_else}"
+    );
+    system(&device, "the kernel does not hand it out", &hint, error)
 }
 
 /// A container does not take the IOMMU.
@@ -177,7 +188,7 @@ pub(super) fn set_iommu(device: &str, error: io::Error) -> BusError {
 }
 
 /// Memory is not mapped for the device. `locked` are the bytes that the process has locked
-/// already, `limit` those that it may.
+/// already, as far as they are its own, `limit` those that it may.
 pub(super) fn map(
     device: &str,
     len: usize,
@@ -194,6 +205,16 @@ pub(super) fn map(
                  limit is {limit}; raise it: `ulimit -l {}`, or LimitMEMLOCK={needed} of the \
                  service",
                 needed.div_ceil(1024)
+            );
+            system(device, what, &hint, error)
+        }
+        (Some(libc::ENOMEM), Some(limit)) => {
+            // /dev/iommu counts what all processes of the user have locked by it.
+            let more = limit.saturating_add(len as u64);
+            let hint = format!(
+                "they are locked in memory, where the user's processes may lock {limit} bytes; \
+                 raise that: `ulimit -l {}`, or LimitMEMLOCK={more} of the service",
+                more.div_ceil(1024)
             );
             system(device, what, &hint, error)
         }

@@ -153,6 +153,10 @@ impl Handle {
                 space
                     .bind(file.as_fd(), options.vf_token.map(|token| token.0))
                     .map_err(|error| error::own_device(sysfs, function, options, error))?;
+                space.attach(file.as_fd()).map_err(|error| {
+                    let what = "the IOMMU does not give it this process's address space";
+                    error::system(&name, what, "", error)
+                })?;
                 Ok(Self {
                     file,
                     member: None,

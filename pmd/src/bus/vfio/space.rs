@@ -163,9 +163,13 @@ impl Space {
         })
     }
 
-    /// Lets a device that has a file of its own use the address space.
+    /// Takes a device that has a file of its own.
     pub(super) fn bind(&self, device: BorrowedFd<'_>, token: Option<[u8; 16]>) -> io::Result<()> {
-        abi::bind_iommufd(device, self.file.as_fd(), token)?;
+        abi::bind_iommufd(device, self.file.as_fd(), token)
+    }
+
+    /// Lets a device that was bound use the address space.
+    pub(super) fn attach(&self, device: BorrowedFd<'_>) -> io::Result<()> {
         let mut argument = vfio_device_attach_iommufd_pt {
             pt_id: self.number,
             ..Default::default()

@@ -1,5 +1,5 @@
-//! Refusals, on made-up machines; and the real thing, where an 82574L is bound to vfio-pci: by hand,
-//! in a guest like those of scripts/qemu-test, whose own suite goes by ports.
+//! Refusals, on made-up machines; and the real thing, where an 82574L or a device with virtual
+//! functions is bound to vfio-pci: in the guests of scripts/qemu-test.
 
 #![allow(clippy::unwrap_used)]
 
@@ -212,6 +212,8 @@ fn a_device_with_a_file_of_its_own_that_is_taken_is_told_from_one_without_its_gr
     }
     assert!(said(&token, libc::EINVAL).contains("vf_token= is for"));
     assert!(said(&plain, libc::EACCES).contains("vf_token= is the token"));
+    assert!(said(&plain, libc::EPERM).contains("parameters/allow_unsafe_interrupts"));
+    assert!(said(&plain, libc::EINVAL).contains("coherent with the caches"));
     machine.function(B, Some("igb"), Some(7));
     assert!(said(&plain, libc::EPERM).contains("bind these too: pollux bind 0000:03:00.1"));
 }
@@ -248,6 +250,14 @@ fn refusals_of_the_kernel_say_what_to_do() {
         (
             error::map("d", 1 << 20, 4096, Some(1 << 16), os(libc::ENOMEM)),
             "`ulimit -l 1028`, or LimitMEMLOCK=1052672",
+        ),
+        (
+            error::map("d", 1 << 20, 0, Some(2 << 20), os(libc::ENOMEM)),
+            "`ulimit -l 3072`, or LimitMEMLOCK=3145728",
+        ),
+        (
+            error::open("d", "/dev/vfio/noiommu-0", os(libc::EPERM)),
+            "run it as root: no IOMMU",
         ),
         (
             error::map("d", 1 << 20, 0, None, os(libc::ENOSPC)),
