@@ -199,7 +199,7 @@ class Testpmd(Process):
         need("dpdk-testpmd")
         remove_stale_folders()
         self._folder = RUNTIME / name()
-        self._start, self._ports = start, len(vdevs)
+        self.mode, self._start, self._ports = mode, start, len(vdevs)
         self.counters, self.cycles = {}, None
         devices = [word for vdev in vdevs for word in ("--vdev", vdev)]
         # The first lcore waits for a line. stdbuf: what it says is seen when it says it, though this
@@ -227,11 +227,9 @@ class Testpmd(Process):
                 self.until("testpmd did not stop", lambda: "Done." in self.said())
                 # Of several queues each has figures of its own in front of the port's.
                 ports = re.split("Forward statistics for port|Accumulated", self.said())[1:-1]
-                self.counters = {
-                    figure: sum(int(n) for port in ports
-                                for n in re.findall(rf"{figure}: *(\d+)", port))
-                    for figure in ("RX-packets", "TX-packets", "RX-dropped", "TX-dropped")
-                }
+                self.counters = {}
+                for figure, n in re.findall(r"([\w-]+): *(\d+)", " ".join(ports)):
+                    self.counters[figure] = self.counters.get(figure, 0) + int(n)
                 found = re.search(r"CPU cycles/packet=([\d.]+)", self.said())
                 self.cycles = float(found[1]) if found else None
             self.say("quit")
