@@ -17,6 +17,10 @@ const MERGING: Check = Check {
     name: "merged-frames",
     why: "A port on the interface then sees long frames that never were on the wire.",
 };
+const VLAN: Check = Check {
+    name: "vlan-tags",
+    why: "An af_xdp port then loses the VLAN tag of a frame: XDP does not tell of tags that the device has taken out.",
+};
 const PAUSE: Check = Check {
     name: "pause-frames",
     why: "A receiver that is too slow then holds up the sender, and through a switch also others, instead of losing frames that are counted.",
@@ -107,6 +111,14 @@ fn settings(name: &str, nic: &Nic) -> Vec<Finding> {
             })
         }
     };
+    let vlan = nic.rx_vlan.map(|taken_out| {
+        if taken_out {
+            VLAN.warn("taken out of frames by the device")
+                .run(format!("ethtool -K {name} rxvlan off"))
+        } else {
+            VLAN.ok("left in frames")
+        }
+    });
     let pause = nic.pause.map(|pause| match (pause.rx, pause.tx) {
         (false, false) => PAUSE.ok("off"),
         (rx, tx) => {
@@ -130,7 +142,7 @@ fn settings(name: &str, nic: &Nic) -> Vec<Finding> {
             (false, us) => COALESCING.ok(format!("{us} us")),
         }
     });
-    let all = [rings, merging, pause, coalescing].into_iter().flatten();
+    let all = [rings, merging, vlan, pause, coalescing].into_iter().flatten();
     all.map(|finding| finding.of(name)).collect()
 }
 
@@ -188,6 +200,7 @@ mod tests {
             }),
             gro: Some(false),
             lro: None,
+            rx_vlan: Some(false),
             pause: Some(Pause {
                 rx: false,
                 tx: false,
@@ -197,7 +210,7 @@ mod tests {
                 rx_us: 10,
             }),
         };
-        assert_eq!(judged(&good), vec![(Ok, None); 4]);
+        assert_eq!(judged(&good), vec![(Ok, None); 5]);
         let other = Nic {
             rings: Some(Rings {
                 rx: 512,
@@ -205,6 +218,7 @@ mod tests {
             }),
             gro: Some(true),
             lro: Some(true),
+            rx_vlan: Some(true),
             pause: Some(Pause {
                 rx: true,
                 tx: false,
@@ -219,6 +233,7 @@ mod tests {
             [
                 (Warn, Some(run("ethtool -G eth0 rx 4096"))),
                 (Warn, Some(run("ethtool -K eth0 gro off lro off"))),
+                (Warn, Some(run("ethtool -K eth0 rxvlan off"))),
                 (Note, Some(run("ethtool -A eth0 autoneg off rx off tx off"))),
                 (
                     Note,

@@ -16,6 +16,7 @@ const GRINGPARAM: u32 = 0x10;
 const GPAUSEPARAM: u32 = 0x12;
 const GFLAGS: u32 = 0x25;
 const GGRO: u32 = 0x2b;
+const FLAG_RX_VLAN: u32 = 1 << 8;
 const FLAG_LRO: u32 = 1 << 15;
 /// Words in `struct ethtool_coalesce`, the largest of the answers.
 const WORDS: usize = 23;
@@ -28,6 +29,8 @@ pub(crate) struct Nic {
     pub(crate) gro: Option<bool>,
     /// Frames of one flow are merged by the device.
     pub(crate) lro: Option<bool>,
+    /// VLAN tags are taken out of frames by the device, which tells of them beside the frame.
+    pub(crate) rx_vlan: Option<bool>,
     pub(crate) pause: Option<Pause>,
     pub(crate) coalescing: Option<Coalescing>,
 }
@@ -64,13 +67,15 @@ impl Ethtool {
 
     pub(crate) fn nic(&self, name: &str) -> Nic {
         let ask = |request| self.ask(name, request).ok();
+        let flags = ask(GFLAGS).map(|words| words[1]);
         Nic {
             rings: ask(GRINGPARAM).map(|words| Rings {
                 rx: words[5],
                 rx_max: words[1],
             }),
             gro: ask(GGRO).map(|words| words[1] != 0),
-            lro: ask(GFLAGS).map(|words| words[1] & FLAG_LRO != 0),
+            lro: flags.map(|flags| flags & FLAG_LRO != 0),
+            rx_vlan: flags.map(|flags| flags & FLAG_RX_VLAN != 0),
             pause: ask(GPAUSEPARAM).map(|words| Pause {
                 rx: words[2] != 0,
                 tx: words[3] != 0,
