@@ -142,7 +142,9 @@ fn settings(name: &str, nic: &Nic) -> Vec<Finding> {
             (false, us) => COALESCING.ok(format!("{us} us")),
         }
     });
-    let all = [rings, merging, vlan, pause, coalescing].into_iter().flatten();
+    let all = [rings, merging, vlan, pause, coalescing]
+        .into_iter()
+        .flatten();
     all.map(|finding| finding.of(name)).collect()
 }
 

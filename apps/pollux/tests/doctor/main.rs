@@ -6,8 +6,9 @@
 mod common;
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -46,6 +47,39 @@ fn findings(output: &Output) -> Vec<Value> {
     let status = output.status.code();
     let bad = report["levels"]["bad"] != 0;
     assert_eq!(status, Some(i32::from(bad)), "{}", text(&output.stderr));
+    findings
+}
+
+/// What is below a folder: paths, kinds and rights, times of the last changes, contents.
+fn everything_in(folder: &Path) -> Vec<(PathBuf, u32, (i64, i64), Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let metadata = path.symlink_metadata().unwrap();
+            let content = if metadata.is_file() {
+                fs::read(&path).unwrap()
+            } else {
+                Vec::new()
+            };
+            if metadata.is_dir() {
+                folders.push(path.clone());
+            }
+            let changed = (metadata.ctime(), metadata.ctime_nsec());
+            found.push((path, metadata.mode(), changed, content));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The findings on a made-up machine, which stays as it is.
+fn findings_at(root: &Path) -> Vec<Value> {
+    let before = everything_in(root);
+    let output = pollux(&["--json", "--root", root.to_str().unwrap()]).output();
+    let findings = findings(&output.unwrap());
+    assert!(before == everything_in(root), "{findings:#?}");
     findings
 }
 
@@ -151,10 +185,7 @@ fn a_good_machine_has_nothing_to_mend() {
         root.join("sys/bus/pci/devices/0000:03:00.0/driver"),
     )
     .unwrap();
-    let output = pollux(&["--json", "--root", root.to_str().unwrap()])
-        .output()
-        .unwrap();
-    let findings = findings(&output);
+    let findings = findings_at(root);
     let others: Vec<_> = findings
         .iter()
         .filter(|finding| finding["level"] != "ok")
@@ -173,10 +204,7 @@ fn a_good_machine_has_nothing_to_mend() {
 #[test]
 fn an_empty_root_is_not_bad() {
     let folder = tempfile::tempdir().unwrap();
-    let output = pollux(&["--json", "--root", folder.path().to_str().unwrap()])
-        .output()
-        .unwrap();
-    let findings = findings(&output);
+    let findings = findings_at(folder.path());
     assert!(
         findings.iter().all(|finding| finding["level"] != "bad"),
         "{findings:#?}"
@@ -239,10 +267,7 @@ fn no_content_is_a_panic() {
         }
         // These have to be right for what lies behind them to be looked at.
         write(folder.path(), "sys/class/net/eth0/type", "1");
-        let output = pollux(&["--json", "--root", folder.path().to_str().unwrap()])
-            .output()
-            .unwrap();
-        assert!(!findings(&output).is_empty());
+        assert!(!findings_at(folder.path()).is_empty());
     }
 }
 

@@ -1,5 +1,8 @@
 //! `pollux forward`.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
@@ -156,5 +159,33 @@ fn what_cannot_be_is_refused() {
     let help = text(&run("forward", &["--help"]).stdout);
     for part in ["Examples:", "5tswap", "--one-way", "Port specs:", "rx=FILE"] {
         assert!(help.contains(part), "no {part}");
+    }
+}
+
+#[test]
+fn a_socket_where_nobody_may_make_one_is_refused() {
+    let folder = Folder::new();
+    let socket = folder.path("v.sock");
+    let owner_only_reads = fs::Permissions::from_mode(0o555);
+    fs::set_permissions(socket.parent().unwrap(), owner_only_reads).unwrap();
+    let spec = format!("vhost-user:{},server", socket.display());
+    // Root may write anywhere.
+    let output = pollux("forward")
+        .arg(&spec)
+        .uid(65_534)
+        .gid(65_534)
+        .output();
+    let Ok(output) = output else {
+        println!("skipped: another user may not execute the program");
+        return;
+    };
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    for part in [
+        &spec,
+        "cannot use the path for a socket: Permission denied",
+        "may write",
+    ] {
+        assert!(message.contains(part), "no {part} in {message}");
     }
 }

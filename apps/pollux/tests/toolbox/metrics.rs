@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{Capture, Folder, datagram, pollux, refused, run, text};
+use crate::support::{Capture, Folder, datagram, packets, pollux, refused, run, text};
 
 /// A sub-command that serves its metrics, until this is dropped.
 pub(crate) struct Watched {
@@ -125,4 +125,58 @@ fn runs_can_be_watched() {
     let frames = streams.above(1.0, &format!("pollux_stream_frames_total{label}"));
     assert!((frames - 2.0).abs() < 0.1, "{frames}");
     streams.above(13.0, &format!("pollux_stream_bytes_total{label}"));
+}
+
+#[test]
+fn sending_and_capturing_can_be_watched() {
+    let sent = "pollux_frames_sent_total{port=\"null\",queue=\"0\"}";
+    let generate = Watched::start("generate", &["null", "--rate", "10k", "--quiet"]);
+    let before = generate.above(0.0, sent);
+    generate.above(before, sent);
+    drop(generate);
+
+    // The last frame is due only when the test is over.
+    let frame = datagram(0x0a00_0001, 7502, b"payload");
+    let recording = Capture::new(&[(0, frame.clone()), (0, frame.clone()), (60, frame)]);
+    let file = recording.path.to_str().unwrap();
+    let replay = Watched::start("replay", &[file, "null", "--quiet"]);
+    let frames = replay.above(1.0, sent);
+    assert!((frames - 2.0).abs() < 0.1, "{frames}");
+    drop(replay);
+
+    let spec = format!("{},pace=recorded", recording.spec());
+    let folder = Folder::new();
+    let output = folder.path("captured.pcapng");
+    let capture = Watched::start("capture", &[&spec, "-o", output.to_str().unwrap()]);
+    let wire = format!("pollux_frames_from_wire_total{{place=\"{spec} queue 0\"}}");
+    let frames = capture.above(1.0, &wire);
+    assert!((frames - 2.0).abs() < 0.1, "{frames}");
+    drop(capture);
+    assert_eq!(packets(&output).len(), 2);
+}
+
+#[test]
+fn another_program_looks_at_a_run() {
+    let forward = Watched::start("forward", &["null", "--quiet"]);
+    forward.above(0.0, "pollux_frames_sent_total{port=\"null\",queue=\"0\"}");
+    let args = [&forward.address, "--count", "2", "--interval", "0.1"];
+    let looked = run("live", &args);
+    let (shown, said) = (text(&looked.stdout), text(&looked.stderr));
+    assert!(looked.status.success(), "{said}");
+    // A title, a header, and a row for each of what there is.
+    let lines: Vec<_> = shown.lines().collect();
+    for (title, place) in [("Frames", "loop 0"), ("Sent", "null queue 0")] {
+        let at = |line: &&str| *line == title;
+        assert_eq!(lines.iter().filter(|line| at(line)).count(), 2, "{shown}");
+        let row = lines.iter().skip_while(|line| !at(line)).nth(2).unwrap();
+        assert!(row.trim_start().starts_with(place), "{title}: {shown}");
+    }
+    drop(forward);
+
+    // Nobody serves there, nobody can, or it is no address at all.
+    for address in ["127.0.0.1:1", "127.0.0.1:99999", ""] {
+        let message = refused("live", &[address, "--count", "1"], 1);
+        let named = format!("no metrics at http://{address}/metrics: ");
+        assert!(message.contains(&named), "{message}");
+    }
 }
