@@ -7,6 +7,7 @@
 mod common;
 mod dpdk;
 mod nonsense;
+mod paths;
 mod peer;
 mod reconnect;
 mod support;

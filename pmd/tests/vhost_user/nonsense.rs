@@ -222,6 +222,18 @@ const ATTACKS: &[Attack] = &[
     ("a region whose user addresses wrap", |raw| {
         raw.table(&[[AT, 4096, u64::MAX - 100, 0]], &[memory().as_fd()]);
     }),
+    ("a region that is too long for any machine", |raw| {
+        let file = memory();
+        ftruncate(&file, 1 << 62).unwrap();
+        raw.table(&[[0, 1 << 62, 0, 0]], &[file.as_fd()]);
+    }),
+    ("eight regions that together are too long", |raw| {
+        let file = memory();
+        ftruncate(&file, 1 << 45).unwrap();
+        let regions: [[u64; 4]; 8] =
+            std::array::from_fn(|i| [(i as u64) << 45, 1 << 45, (i as u64) << 45, 0]);
+        raw.table(&regions, &[file.as_fd(); 8]);
+    }),
     ("regions that overlap for the guest", |raw| {
         let regions = [[AT, 8192, AT, 0], [AT + 4096, 8192, 2 * AT, 0]];
         raw.table(&regions, &[memory().as_fd(), memory().as_fd()]);

@@ -157,3 +157,53 @@ fn seal(fd: &OwnedFd) -> bool {
     fcntl_get_seals(fd.as_fd()).is_ok_and(is_sealed)
         || fcntl_add_seals(fd.as_fd(), SealFlags::SHRINK).is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+
+    use super::*;
+
+    /// A table of files that have no pages yet, all with this name and of this size.
+    fn table(name: &str, count: u64, size: u64) -> Vec<(Region, OwnedFd)> {
+        let region = |i| {
+            let file = memfd_create(name, MemfdFlags::CLOEXEC).unwrap();
+            ftruncate(&file, size).unwrap();
+            let region = Region {
+                guest: i * size,
+                size,
+                user: i * size,
+                offset: 0,
+            };
+            (region, file)
+        };
+        (0..count).map(region).collect()
+    }
+
+    fn mapped(name: &str) -> usize {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        maps.matches(&format!("/memfd:{name} ")).count()
+    }
+
+    #[test]
+    fn what_is_too_long_for_the_machine_is_refused_and_nothing_stays_mapped() {
+        let name = "vhost-user-too-long";
+        // A process has addresses of 47 bits, or of 48 on other machines. Of eight regions the
+        // first ones fit.
+        for (count, size) in [(1, 1 << 48), (1, 1 << 56), (1, 1 << 62), (8, 1 << 45)] {
+            let refused = Table::map(&table(name, count, size), false).map(drop);
+            let why = refused.unwrap_err().to_string();
+            let what = format!("a memory region of {size:#x} B at 0x0 of its file: ");
+            assert!(
+                why.contains(&what) && why.contains("Cannot allocate memory"),
+                "{why}"
+            );
+            assert_eq!(mapped(name), 0, "{why}");
+        }
+        let long = Table::map(&table(name, 8, 1 << 40), false).unwrap();
+        assert_eq!(mapped(name), 8);
+        drop(long);
+        assert_eq!(mapped(name), 0);
+    }
+}
