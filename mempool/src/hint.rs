@@ -18,5 +18,5 @@ pub fn expect_write<T>(at: *const T) {
     // SAFETY: it changes neither memory nor registers nor flags, and cannot fault. In assembly: for
     // a target without PREFETCHW, which every x86-64 CPU executes or takes for a NOP,
     // `_mm_prefetch` would ask for the line to read.
-    unsafe { asm!("prefetchw [{}]", in(reg) at, options(nomem, nostack, preserves_flags)) };
+    unsafe { asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags)) };
 }
