@@ -50,8 +50,19 @@ fn findings(output: &Output) -> Vec<Value> {
     findings
 }
 
-/// What is below a folder: paths, kinds and rights, times of the last changes, contents.
-fn everything_in(folder: &Path) -> Vec<(PathBuf, u32, (i64, i64), Vec<u8>)> {
+/// A file or a folder.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    path: PathBuf,
+    /// Kind and rights.
+    mode: u32,
+    /// Time of the last change, of whatever kind.
+    changed: (i64, i64),
+    content: Vec<u8>,
+}
+
+/// All that is below a folder.
+fn everything_in(folder: &Path) -> Vec<Entry> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -66,8 +77,12 @@ fn everything_in(folder: &Path) -> Vec<(PathBuf, u32, (i64, i64), Vec<u8>)> {
             if metadata.is_dir() {
                 folders.push(path.clone());
             }
-            let changed = (metadata.ctime(), metadata.ctime_nsec());
-            found.push((path, metadata.mode(), changed, content));
+            found.push(Entry {
+                path,
+                mode: metadata.mode(),
+                changed: (metadata.ctime(), metadata.ctime_nsec()),
+                content,
+            });
         }
     }
     found.sort();
