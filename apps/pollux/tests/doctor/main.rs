@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -275,6 +276,7 @@ fn no_content_is_a_panic() {
         "sys/class/net/eth0/statistics/rx_missed_errors",
         "sys/module/vfio/parameters/enable_unsafe_noiommu_mode",
     ];
+    let mut levels = HashSet::new();
     for content in contents {
         let folder = tempfile::tempdir().unwrap();
         for path in paths {
@@ -282,8 +284,11 @@ fn no_content_is_a_panic() {
         }
         // These have to be right for what lies behind them to be looked at.
         write(folder.path(), "sys/class/net/eth0/type", "1");
-        assert!(!findings_at(folder.path()).is_empty());
+        let findings = findings_at(folder.path());
+        levels.extend(findings.iter().map(|finding| finding["level"].to_string()));
     }
+    // So that what mends a warning, and what is bad, was there to be looked for.
+    assert_eq!(levels.len(), 4, "not all levels were seen: {levels:?}");
 }
 
 #[test]
