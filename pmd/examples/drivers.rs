@@ -1,4 +1,4 @@
-//! What the drivers can do, as a page: prints docs/drivers.md from the drivers' descriptions, or
+//! What the drivers can do, as a page: prints docs/ports.md from the drivers' descriptions, or
 //! writes it with `--write`.
 
 #![allow(clippy::unwrap_used)]
@@ -8,19 +8,19 @@ use std::fmt::Write;
 use pollux_pmd::Registry;
 use pollux_pmd::driver::{Description, Feature, SpecOption, Support};
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/drivers.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/ports.md");
 
 const REGENERATE: &str = "cargo run -p pollux-pmd --example drivers -- --write";
 
 fn page(drivers: &[&Description]) -> String {
     let mut page = format!(
-        "# Drivers\n\n\
+        "# Ports and their drivers\n\n\
          Generated from the drivers' descriptions: `{REGENERATE}`.\n\n\
          A port is named by a spec: `driver`, `driver:target`, and options `key=value` behind it \
          with commas between; behind the first comma a `key` alone stands for `key=on`. A spec is \
          checked before anything is opened. The options that several drivers have are spelled \
          alike and mean the same. All drivers need Linux on x86_64. How to add one: \
-         [Write a driver](write-a-driver.md).\n\n\
+         [Write a driver](drivers.md).\n\n\
          ## What they can do\n\n"
     );
     features(&mut page, drivers);
@@ -107,7 +107,7 @@ mod tests {
         let there = std::fs::read_to_string(PAGE).unwrap_or_default();
         assert!(
             there == page,
-            "docs/drivers.md is out of date: {REGENERATE}"
+            "docs/ports.md is out of date: {REGENERATE}"
         );
     }
 }

@@ -96,7 +96,7 @@ Ports:
   loopback                      the in-process wire of the demonstration
   card-sim                      the demonstration over Pollux's card, simulated from its RTL, in
                                 programs built with --features card-sim and Verilator
-  (all others, and their options: pollux ports, docs/drivers.md)
+  (all others, and their options: pollux ports, docs/ports.md)
 
 Over card-sim the boards' frames, 1000000 events a second without --truth, come to the card's first
 wire, its driver receives them, and answers leave by the card. Time is the card's then, and a

@@ -1,5 +1,5 @@
 //! What a driver is: its name, the options of its specs, what it can do. Help texts, the checks
-//! of specs and docs/drivers.md all come from here.
+//! of specs and docs/ports.md all come from here.
 
 use std::fmt;
 

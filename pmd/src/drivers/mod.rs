@@ -1,4 +1,4 @@
-//! The drivers, one module each. The options of their specs and what they can do: docs/drivers.md,
+//! The drivers, one module each. The options of their specs and what they can do: docs/ports.md,
 //! which is made from their [descriptions](crate::driver::Description).
 
 pub mod af_packet;
