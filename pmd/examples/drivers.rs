@@ -105,9 +105,6 @@ mod tests {
         let registry = Registry::builtin();
         let page = page(&registry.descriptions().collect::<Vec<_>>());
         let there = std::fs::read_to_string(PAGE).unwrap_or_default();
-        assert!(
-            there == page,
-            "docs/ports.md is out of date: {REGENERATE}"
-        );
+        assert!(there == page, "docs/ports.md is out of date: {REGENERATE}");
     }
 }

@@ -257,7 +257,10 @@ fn wrong_configurations_are_named() {
         ("stage = []", &["[[stage]]", "at least one stage"]),
         (
             "[[stage]]\nname = \"decompres\"",
-            &["no stage `decompres`", "decompress, build, rings, decide"],
+            &[
+                "no stage `decompres`",
+                "decompress, build, merge, rings, decide",
+            ],
         ),
         (
             "[[stage]]\ndeadline_us = 5",
