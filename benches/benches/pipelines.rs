@@ -3,23 +3,25 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pollux_benches::{
-    BOARDS, Error, SEED, STEP, containers, events, frame, noisy_events, pool, report, settings,
+    BOARDS, BUNCH, Error, SEED, STEP, containers, events, frame, noisy_events, pool, report,
+    settings,
 };
-use pollux_emulator::physics::Rings;
-use pollux_mempool::Mbuf;
+use pollux_emulator::physics::{Rings, TruthEvent};
 use pollux_mempool::time::Tsc;
+use pollux_mempool::{Mbuf, PoolCache, PoolConfig};
 use pollux_pipelines::formats::hits::HitsFrame;
 use pollux_pipelines::formats::mtp::{MAX_PACKET, MtpPacket, MtpWriter, Primitive, SOURCE_RICH};
 use pollux_pipelines::formats::tel62::{Edge, Tel62, write_tel62};
 use pollux_pipelines::formats::{hits, mtp, tel62};
-use pollux_pipelines::l0::{Fragment, Frame, List};
+use pollux_pipelines::l0::{Fragment, Fragments, Frame, fragment_pool};
 use pollux_pipelines::merge::{Came, Merge, MergeOptions, SLOT, StampedHit};
 use pollux_pipelines::rich::find::{FinderConfig, MAX_BATCH, RingFinder};
 use pollux_pipelines::rich::geometry::POSITIONS;
-use pollux_pipelines::rich::{batch, fit};
+use pollux_pipelines::rich::{Hit, batch, fit};
 use pollux_pipelines::simd::Simd;
 use pollux_pipelines::stages::{
     Build, BuildOptions, Decide, DecideOptions, Decompress, DecompressOptions, FindRings,
@@ -131,11 +133,12 @@ fn container(c: &mut Criterion) {
         let mut group = c.benchmark_group("hits");
         group.throughput(Throughput::Elements(events.len() as u64));
         for simd in Simd::all() {
-            let mut decoded = hits::Decoded::new(simd);
+            let mut decoded = hits::Decoded::new();
             group.bench_function(BenchmarkId::new("decode, an event", simd.name()), |b| {
                 b.iter(|| {
                     for bytes in black_box(&containers) {
-                        let _ = black_box(HitsFrame::decode(bytes, &mut decoded));
+                        decoded.clear();
+                        let _ = black_box(HitsFrame::decode(bytes, simd, &mut decoded));
                         black_box(decoded.events().len());
                     }
                 });
@@ -272,42 +275,90 @@ fn env() -> StageEnv {
     StageEnv::new(BOARDS.into())
 }
 
+/// Buffers with the fragments of all boards: those of a frame, [`BUNCH`] of them, one behind another.
+fn fragments(
+    cache: &mut PoolCache,
+    events: &[[Vec<Hit>; BOARDS as usize]],
+    first: u64,
+) -> Option<Batch<Fragments>> {
+    let mut batch = Batch::with_capacity(events.len());
+    for (bunch, events) in (0..).zip(events.chunks(BUNCH as usize)) {
+        let mut fragments = Fragments::new(cache)?;
+        for source in 0..BOARDS.into() {
+            for (n, boards) in (0..).zip(events) {
+                let number = first + bunch * BUNCH + n;
+                let pushed = fragments.push(&Fragment {
+                    timestamp: number * STEP,
+                    source,
+                    ends_frame: n + 1 == events.len() as u64,
+                    at: Moment((first + bunch * BUNCH) * 1000),
+                    arrival: Tsc(1),
+                    hits: &boards[usize::from(source)],
+                });
+                pushed.then_some(())?;
+            }
+        }
+        batch.push(fragments).ok()?;
+    }
+    Some(batch)
+}
+
 /// Fragments of all boards into events.
 fn build(c: &mut Criterion) {
     let measure = |c: &mut Criterion| -> Result<(), Error> {
-        let count = 256;
-        let mut batch = Batch::with_capacity(count * usize::from(BOARDS));
-        for (n, event) in (0..).zip(&events(Rings::Poisson(1.5), count as u64)?) {
-            for board in 0..BOARDS {
-                let mut hits = List::default();
-                let fits = hits.extend(event.board_hits(board, BOARDS));
-                let fragment = Fragment {
-                    timestamp: n * STEP,
-                    source: board.into(),
-                    ends_frame: true,
-                    at: Moment(n * 1000),
-                    arrival: Tsc(1),
-                    hits,
-                };
-                if !fits || batch.push(fragment).is_err() {
-                    return Err("an event that does not fit".into());
-                }
-            }
-        }
-        let mut env = env();
-        let mut stage = Build::new(&BuildOptions::default(), &mut env)?;
-        let mut free = free_events(&env)?;
+        let emulated =
+            |event: &TruthEvent| [0, 1, 2, 3].map(|board| event.board_hits(board, BOARDS).to_vec());
+        let five = |n: u16| {
+            let hit = |i: u16, board: u16| Hit {
+                pm: (n * 7 + i * 31 + board * 488) % 1952,
+                fine: i,
+            };
+            [0, 1, 2, 3].map(|board| (0..5).map(|i| hit(i, board)).collect())
+        };
         let mut group = c.benchmark_group("stages");
-        group.throughput(Throughput::Elements(count as u64));
-        group.bench_function("build, an event of 4 fragments", |b| {
-            b.iter(|| {
-                stage.process(&mut batch, &mut Each(&mut free));
-                for fragment in batch.as_mut_slice() {
-                    fragment.timestamp += count as u64 * STEP;
-                    fragment.at.0 += count as u64 * 1000;
-                }
+        group.throughput(Throughput::Elements(10 * BUNCH));
+        for (name, events) in [
+            (
+                "build, an event of 4 fragments",
+                events(Rings::Poisson(1.5), 10 * BUNCH)?
+                    .iter()
+                    .map(emulated)
+                    .collect::<Vec<_>>(),
+            ),
+            (
+                "build, an event of 4 sources with 5 hits each",
+                (0..10 * BUNCH as u16).map(five).collect(),
+            ),
+        ] {
+            let mut env = env();
+            let mut stage = Build::new(&BuildOptions::default(), &mut env)?;
+            let mut free = free_events(&env)?;
+            let mut cache = fragment_pool(16, PoolConfig::default())?.cache(16)?;
+            let (mut first, mut failed) = (0, false);
+            group.bench_function(name, |b| {
+                b.iter_custom(|rounds| {
+                    let mut spent = Duration::ZERO;
+                    for _ in 0..rounds {
+                        let Some(mut batch) = fragments(&mut cache, &events, first) else {
+                            failed = true;
+                            break;
+                        };
+                        first += 10 * BUNCH;
+                        let start = Instant::now();
+                        stage.process(&mut batch, &mut Each(&mut free));
+                        spent += start.elapsed();
+                        for fragments in batch.drain() {
+                            cache.free(fragments.into());
+                        }
+                    }
+                    spent
+                });
             });
-        });
+            if failed {
+                return Err("fragments that do not fit".into());
+            }
+            complete(&env)?;
+        }
         group.finish();
         Ok(())
     };
@@ -399,8 +450,8 @@ fn chains(c: &mut Criterion) {
         let build = |env: &mut StageEnv| Build::new(&BuildOptions::default(), env);
 
         let stage = decompress(&mut env())?;
-        chain(c, "decompress", stage, |fragment| {
-            black_box(&fragment);
+        chain(c, "decompress", stage, |fragments| {
+            black_box(&fragments);
         })?;
         let mut both = env();
         let stage = decompress(&mut both)?.then(build(&mut both)?);

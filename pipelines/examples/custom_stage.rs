@@ -11,7 +11,7 @@ use std::sync::Arc;
 use pollux_mempool::{Burst, Mempool, PoolCache, PoolConfig};
 use pollux_pipelines::formats::hits::{HitsWriter, MAX_FRAME};
 use pollux_pipelines::formats::mtp::SOURCE_RICH;
-use pollux_pipelines::l0::{Decision, Fragment, Frame, List};
+use pollux_pipelines::l0::{Decision, Fragments, Frame};
 use pollux_pipelines::rich::geometry::{PMS, board_of, pm_at};
 use pollux_pipelines::rich::{Hit, find::FinderConfig};
 use pollux_pipelines::stages::{
@@ -37,32 +37,26 @@ struct VetoOptions {
     fine: [u16; 2],
 }
 
-/// Takes the hits out of each fragment that are not in time.
+/// Takes the hits out of all fragments that are not in time.
 struct Veto {
     fine: [u16; 2],
     vetoed: Arc<Count>,
 }
 
 impl Stage for Veto {
-    type In = Fragment;
-    type Out = Fragment;
+    type In = Fragments;
+    type Out = Fragments;
 
-    fn process(&mut self, batch: &mut Batch<Fragment>, out: &mut impl Sink<Fragment>) {
+    /// As of the stage before.
+    const GATHERED: usize = 1;
+
+    fn process(&mut self, batch: &mut Batch<Fragments>, out: &mut impl Sink<Fragments>) {
         let [first, last] = self.fine;
-        for mut fragment in batch.drain() {
-            let mut kept = List::default();
-            for hit in fragment
-                .hits
-                .iter()
-                .filter(|hit| (first..=last).contains(&hit.fine))
-            {
-                // It fits: there are not more than there were.
-                let _ = kept.extend(&[*hit]);
-            }
-            self.vetoed.add((fragment.hits.len() - kept.len()) as u64);
-            fragment.hits = kept;
+        for mut fragments in batch.drain() {
             // Every fragment goes on, an empty one too: the builder counts frames by them.
-            out.push(fragment);
+            let vetoed = fragments.retain(|hit| (first..=last).contains(&hit.fine));
+            self.vetoed.add(vetoed);
+            out.push(fragments);
         }
     }
 }

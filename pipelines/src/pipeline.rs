@@ -107,7 +107,7 @@ impl DynStage {
     {
         let node = Typed {
             stage,
-            made: Batch::default(),
+            made: Batch::with_capacity(S::GATHERED),
             clock: TscClock::get(),
             times: LatencyHistogram::new(),
         };

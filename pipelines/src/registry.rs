@@ -15,7 +15,7 @@ use pollux_mempool::{Mempool, PoolCache, PoolConfig, PoolError};
 use pollux_pmd::Ledger;
 use serde::de::DeserializeOwned;
 
-use crate::l0::{L0Stats, event_pool};
+use crate::l0::{L0Stats, event_pool, fragment_pool};
 use crate::pipeline::{DynStage, Pipeline, PipelineError};
 use crate::rich::find::FinderConfig;
 use crate::spread::{Spreading, Worker};
@@ -50,6 +50,10 @@ pub struct StageEnv {
 /// Free buffers that the stage which builds events keeps for itself, and that a program may keep in
 /// the cache into which it frees them, unless it says otherwise.
 pub const EVENT_CACHE: usize = 256;
+
+/// Buffers of fragments: those that fill two batches between stages which gather them, and those
+/// that are being filled and emptied.
+const FRAGMENTS: usize = 2 * BATCH + 4;
 
 /// Batches between the stages of a pipeline that may be full of events at once.
 const BATCHES: usize = 16;
@@ -86,6 +90,14 @@ impl StageEnv {
         let cache = pool.cache(EVENT_CACHE.min(events))?;
         self.events = Some(pool);
         Ok(cache)
+    }
+
+    /// Makes a pool for fragments of events; for the stage that takes frames apart.
+    ///
+    /// # Errors
+    /// Memory that cannot be had.
+    pub fn make_fragments(&self) -> Result<PoolCache, PoolError> {
+        fragment_pool(FRAGMENTS, self.memory)?.cache(2)
     }
 }
 

@@ -148,6 +148,10 @@ pub trait Stage {
     /// What it makes.
     type Out;
 
+    /// How many of what it makes are gathered before the next stage sees them, unless a batch of
+    /// its own ends before.
+    const GATHERED: usize = BATCH;
+
     /// Works on a batch. What it leaves in the batch goes back to the caller, who drops it (or,
     /// for frames, returns the buffers to the loop's cache).
     fn process(&mut self, batch: &mut Batch<Self::In>, out: &mut impl Sink<Self::Out>);
@@ -167,7 +171,7 @@ pub trait StageExt: Stage + Sized {
         Then {
             first: self,
             next,
-            between: Batch::default(),
+            between: Batch::with_capacity(Self::GATHERED),
         }
     }
 }

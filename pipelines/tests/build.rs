@@ -250,9 +250,7 @@ fn hits_beyond_the_room_of_an_event_are_counted() {
     let mut rig = Rig::new(3, &options());
     for source in 0..3 {
         let mut fragment = fragment(source, 1, 0);
-        let hits: Vec<_> = (0..255).map(|pm| hit(pm + 300 * source)).collect();
-        fragment.hits.clear();
-        assert!(fragment.hits.extend(&hits));
+        fragment.hits = (0..255).map(|pm| hit(pm + 300 * source)).collect();
         rig.put(fragment);
     }
     let event = &rig.out[0];

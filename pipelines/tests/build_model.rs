@@ -5,11 +5,10 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::{Rig, fragment};
-use pollux_pipelines::l0::Fragment;
+use common::{Part, Rig, fragment};
 use pollux_pipelines::rich::Hit;
 use pollux_pipelines::stages::BuildOptions;
-use pollux_pipelines::{Batch, Moment, Stage};
+use pollux_pipelines::{Moment, Stage};
 use pollux_pmd::Cause;
 use proptest::prelude::*;
 
@@ -78,7 +77,7 @@ impl Model {
         }
     }
 
-    fn put(&mut self, fragment: &Fragment) -> Result<(), Cause> {
+    fn put(&mut self, fragment: &Part) -> Result<(), Cause> {
         let now = fragment.at.0;
         self.close_due(now);
         let fate = self.add(fragment);
@@ -96,7 +95,7 @@ impl Model {
         fate
     }
 
-    fn add(&mut self, fragment: &Fragment) -> Result<(), Cause> {
+    fn add(&mut self, fragment: &Part) -> Result<(), Cause> {
         let now = fragment.at.0;
         let key = fragment.timestamp / self.options.window_slots;
         let deadline = self.options.deadline_us * 1000;
@@ -142,7 +141,7 @@ impl Model {
         if event.parts.contains_key(&fragment.source) {
             return Err(Cause::Duplicate);
         }
-        event.parts.insert(fragment.source, fragment.hits.to_vec());
+        event.parts.insert(fragment.source, fragment.hits.clone());
         Ok(())
     }
 }
@@ -170,7 +169,7 @@ fn way() -> impl Strategy<Value = Way> {
 
 /// Fragments of `sources`, in the order of their arrival. Event n happens at `start + step * n`,
 /// and its fragments are sent `spacing` us after those of the event before.
-fn arrivals(sources: u16, start: u64, step: u64, spacing: u64, ways: &[Way]) -> Vec<Fragment> {
+fn arrivals(sources: u16, start: u64, step: u64, spacing: u64, ways: &[Way]) -> Vec<Part> {
     let mut arrivals = Vec::new();
     for (i, way) in ways.iter().enumerate() {
         let (source, n) = (
@@ -195,16 +194,11 @@ fn arrivals(sources: u16, start: u64, step: u64, spacing: u64, ways: &[Way]) -> 
 }
 
 /// Runs fragments through the builder in batches of the sizes given, over and over.
-fn run(rig: &mut Rig, fragments: &[Fragment], batches: &[usize]) {
+fn run(rig: &mut Rig, fragments: &[Part], batches: &[usize]) {
     let mut rest = fragments;
     for &n in batches.iter().cycle() {
         let (now, later) = rest.split_at(n.min(rest.len()));
-        let mut batch = Batch::with_capacity(n);
-        for fragment in now {
-            batch.push(fragment.clone()).unwrap();
-        }
-        rig.frames += now.iter().filter(|fragment| fragment.ends_frame).count() as u64;
-        rig.build.process(&mut batch, &mut rig.out);
+        rig.put_all(now);
         rest = later;
         if rest.is_empty() {
             break;
@@ -273,7 +267,7 @@ proptest! {
         fragments.extend(arrivals(sources, start + 3, 3, 1, &ways));
         let mut groups = BTreeMap::<u64, BTreeMap<u16, Vec<Hit>>>::new();
         for fragment in &fragments {
-            let hits = fragment.hits.to_vec();
+            let hits = fragment.hits.clone();
             groups.entry(fragment.timestamp).or_default().entry(fragment.source).or_insert(hits);
         }
         let expected: Vec<Built> = groups

@@ -7,7 +7,8 @@ use std::cell::RefCell;
 
 use common::{env, hit};
 use pollux_mempool::{PoolCache, PoolConfig};
-use pollux_pipelines::l0::{Decision, Event, EventHead, Reconstructed, Verdict, event_pool};
+use pollux_pipelines::l0::{Decision, Draft, EventHead, Reconstructed, Verdict, event_pool};
+use pollux_pipelines::merge::Span;
 use pollux_pipelines::rich::find::{FinderConfig, Ring};
 use pollux_pipelines::stages::{Decide, DecideOptions, MAX_RULES, RuleError, RuleOptions};
 use pollux_pipelines::{Batch, Stage, StageEnv};
@@ -21,13 +22,13 @@ thread_local! {
 }
 
 fn event(timestamp: u64, hits: u16, rings: &[Ring]) -> Reconstructed {
-    let mut event = EVENTS.with_borrow_mut(Event::new).unwrap();
-    event.set_head(&EventHead {
+    let head = EventHead {
         timestamp,
         ..EventHead::default()
-    });
-    assert!(event.insert(0, &(0..hits).map(hit).collect::<Vec<_>>()));
-    event.reconstructed(rings)
+    };
+    let mut draft = EVENTS.with_borrow_mut(Draft::new).unwrap();
+    assert!(draft.insert(0, &(0..hits).map(hit).collect::<Vec<_>>()));
+    draft.finish(&head, Span::default()).reconstructed(rings)
 }
 
 fn radii(radii: &[f32]) -> Vec<Ring> {

@@ -3,12 +3,12 @@
 
 mod common;
 
-use common::{Shot, container, env, frame, hit, pool};
+use common::{Part, Shot, container, env, frame, hit, pool};
 use pollux_mempool::PoolCache;
 use pollux_pipelines::formats::hits::{HEADER_LEN, HitsWriter, MAX_FRAME};
-use pollux_pipelines::l0::Fragment;
+use pollux_pipelines::l0::{Fragments, Frame};
 use pollux_pipelines::stages::{Decompress, DecompressOptions};
-use pollux_pipelines::{Batch, Moment, Stage, StageEnv};
+use pollux_pipelines::{Batch, Each, Moment, Stage, StageEnv};
 use pollux_pmd::{Balance, Cause};
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ struct Rig {
     stage: Decompress,
     env: StageEnv,
     cache: PoolCache,
-    out: Vec<Fragment>,
+    out: Vec<Part>,
 }
 
 impl Rig {
@@ -42,12 +42,18 @@ impl Rig {
         batch
             .push(frame(&mut self.cache, payload, offset, 9))
             .unwrap();
-        self.stage.process(&mut batch, &mut self.out);
+        self.process(&mut batch);
         assert_eq!(
             batch.as_slice().len(),
             1,
             "the frames stay, for their buffers to be returned"
         );
+    }
+
+    fn process(&mut self, batch: &mut Batch<Frame>) {
+        let out = &mut self.out;
+        let mut take = Each(|fragments: Fragments| out.extend(fragments.iter().map(Part::from)));
+        self.stage.process(batch, &mut take);
     }
 
     fn balance(&self) -> Balance {
@@ -92,6 +98,35 @@ fn an_event_of_255_hits_fits() {
     assert_eq!(rig.out[0].hits[..], hits);
 }
 
+/// The fragments of the longest datagram need many buffers, and are one frame all the same.
+#[test]
+fn a_frame_may_be_as_long_as_can_be() {
+    let (hit, none) = ([0x00, 0x01, 0x00, 0x07], [0x00, 0x00]);
+    for (event, count, hits) in [(&hit[..], 0x3FF8, 1), (&none[..], 0x7FF0, 0)] {
+        let mut rig = Rig::new(2048);
+        rig.put(&container(0, 0, &shots(0..3)));
+        let payload = event.repeat(count);
+        let mut bytes = container(1, 0, &[]);
+        bytes[12..14].copy_from_slice(&(count as u16).to_le_bytes());
+        bytes[14..16].copy_from_slice(&(payload.len() as u16).to_le_bytes());
+        bytes.extend(payload);
+        rig.put(&bytes);
+        rig.put(&container(0, 1, &shots(0..3)));
+        // With one byte too few, nothing of it is seen.
+        bytes[14..16].copy_from_slice(&(event.len() as u16 * count as u16 - 1).to_le_bytes());
+        bytes.pop();
+        rig.put(&bytes);
+        assert_eq!(rig.balance().dropped_for(Cause::Malformed), 1);
+        let long = &rig.out[3..rig.out.len() - 3];
+        assert_eq!(long.len(), count);
+        for (n, fragment) in (0..).zip(long) {
+            assert_eq!((fragment.timestamp, fragment.hits.len()), (n, hits));
+            let last = n + 1 == count as u64;
+            assert_eq!((fragment.source, fragment.ends_frame), (1, last));
+        }
+    }
+}
+
 #[test]
 fn a_payload_may_span_segments_and_begin_anywhere() {
     let shots = shots(100..200);
@@ -120,7 +155,7 @@ fn a_frame_that_ends_before_its_payload_is_read_to_its_end() {
         (frame.offset, frame.len) = (offset, len);
         batch.push(frame).unwrap();
     }
-    rig.stage.process(&mut batch, &mut rig.out);
+    rig.process(&mut batch);
     assert_eq!(rig.out.len(), 2, "of the first");
     assert_eq!(rig.balance().dropped_for(Cause::Malformed), 1, "the second");
 }
@@ -209,7 +244,7 @@ fn boards_are_those_of_the_configuration() {
     };
     let mut stage = Decompress::new(&options, &mut env).unwrap();
     let mut cache = pool(8, 2048).cache(8).unwrap();
-    let (mut batch, mut out) = (Batch::default(), Vec::new());
+    let (mut batch, mut out) = (Batch::default(), Vec::<Fragments>::new());
     for board in [3, 200, 0] {
         let mut writer = HitsWriter::new(vec![0; MAX_FRAME], 9, board, 0).unwrap();
         writer.push(1, &[]).unwrap();
@@ -217,7 +252,8 @@ fn boards_are_those_of_the_configuration() {
         batch.push(frame(&mut cache, &bytes[..len], 42, 0)).unwrap();
     }
     stage.process(&mut batch, &mut out);
-    assert_eq!(out.iter().map(|f| f.source).collect::<Vec<_>>(), [1, 0]);
+    let sources = out.iter().flat_map(Fragments::iter).map(|f| f.source);
+    assert_eq!(sources.collect::<Vec<_>>(), [1, 0]);
 
     let refused = |boards: Vec<u8>| {
         let options = DecompressOptions {

@@ -5,9 +5,9 @@ mod common;
 
 use std::f32::consts::TAU;
 
-use common::env;
+use common::{Part, env, stored};
 use pollux_mempool::time::Tsc;
-use pollux_pipelines::l0::{Fragment, List, Reconstructed};
+use pollux_pipelines::l0::Reconstructed;
 use pollux_pipelines::rich::Hit;
 use pollux_pipelines::rich::find::FinderConfig;
 use pollux_pipelines::rich::geometry::{board_of, pm_at};
@@ -24,7 +24,7 @@ fn options() -> MergeHitsOptions {
 
 /// The fragments of all boards with hits at these times, in units of 25/256 ns: one for each board
 /// and slot, with its hits sorted by photomultiplier.
-fn fragments(hits: &[(u64, u16)], at: Moment) -> Vec<Fragment> {
+fn fragments(hits: &[(u64, u16)], at: Moment) -> Vec<Part> {
     let mut slots: Vec<u64> = hits.iter().map(|(time, _)| time / 256).collect();
     slots.sort_unstable();
     slots.dedup();
@@ -37,15 +37,13 @@ fn fragments(hits: &[(u64, u16)], at: Moment) -> Vec<Fragment> {
         };
         let mut own: Vec<Hit> = hits.iter().filter(own).map(hit).collect();
         own.sort_unstable_by_key(|hit| hit.pm);
-        let mut list = List::default();
-        assert!(list.extend(&own));
-        Fragment {
+        Part {
             timestamp,
             source: source.into(),
             ends_frame: true,
             at,
             arrival: Tsc(at.0),
-            hits: list,
+            hits: own,
         }
     };
     let all = |slot: u64| (0..SOURCES).map(move |source| fragment(slot, source));
@@ -65,7 +63,7 @@ fn ring(time: u64, x: f32, y: f32) -> Vec<(u64, u16)> {
 }
 
 /// What a chain of merger and ring finder makes of fragments.
-fn chain(options: &MergeHitsOptions, fragments: Vec<Fragment>) -> (Vec<Reconstructed>, StageEnv) {
+fn chain(options: &MergeHitsOptions, fragments: &[Part]) -> (Vec<Reconstructed>, StageEnv) {
     let mut env = env(SOURCES.into());
     let merge = MergeHits::new(options, &mut env).unwrap();
     let config = FinderConfig {
@@ -78,12 +76,12 @@ fn chain(options: &MergeHitsOptions, fragments: Vec<Fragment>) -> (Vec<Reconstru
         .iter()
         .filter(|fragment| fragment.ends_frame)
         .count() as u64;
-    for fragment in fragments {
+    for few in fragments.chunks(3) {
         if batch.is_full() {
             chain.process(&mut batch, &mut out);
             batch.clear();
         }
-        batch.push(fragment).unwrap();
+        batch.push(stored(few)).unwrap();
     }
     chain.process(&mut batch, &mut out);
     chain.finish(&mut out);
@@ -109,7 +107,7 @@ fn a_ring_on_an_edge_is_found_once() {
         let hits = times
             .iter()
             .map(|&time| fragments(&ring(time, 11.0, -7.0), Moment(1)));
-        let (events, env) = chain(&options, hits.flatten().collect());
+        let (events, env) = chain(&options, &hits.flatten().collect::<Vec<_>>());
         let found: Vec<u64> = events
             .iter()
             .flat_map(|event| {
@@ -141,7 +139,7 @@ fn events_that_pile_up_are_all_found() {
             both.extend(ring(time + apart, 70.0, -20.0));
             fragments(&both, Moment(1))
         });
-        let (events, env) = chain(&options(), hits.collect());
+        let (events, env) = chain(&options(), &hits.collect::<Vec<_>>());
         let rings: usize = events.iter().map(|event| event.rings().len()).sum();
         assert_eq!(rings, 100, "{apart}");
         assert_eq!(env.ledger.balance().dropped_total(), 0);
@@ -152,7 +150,7 @@ fn events_that_pile_up_are_all_found() {
 fn what_is_refused_is_counted_as_what_it_is() {
     let mut all = fragments(&ring(1_000_000, 0.0, 0.0), Moment(1000));
     let good = all.len() as u64;
-    let with = |timestamp, source| Fragment {
+    let with = |timestamp, source| Part {
         timestamp,
         source,
         ..all[0].clone()
@@ -166,18 +164,18 @@ fn what_is_refused_is_counted_as_what_it_is() {
     let causes = refused.each_ref().map(|refused| refused.1);
     all.extend(refused.map(|(fragment, _)| fragment));
     // One of several of its frame is of use, and one is empty.
-    let with = |timestamp, ends_frame| Fragment {
+    let with = |timestamp, ends_frame| Part {
         timestamp,
         ends_frame,
         ..all[0].clone()
     };
-    let empty = Fragment {
-        hits: List::default(),
+    let empty = Part {
+        hits: Vec::new(),
         ..with(1_000_000 / 256 + 9, true)
     };
     let more = [with(1 << 40, false), with(1_000_000 / 256 + 8, true), empty];
     all.extend(more);
-    let (events, env) = chain(&options(), all);
+    let (events, env) = chain(&options(), &all);
     let balance = env.ledger.balance();
     assert_eq!(balance.delivered, good + 2);
     for cause in causes {
@@ -216,15 +214,15 @@ proptest! {
         let mut merge = MergeHits::new(&MergeHitsOptions { capacity: 128, ..options() }, &mut env).unwrap();
         let (mut batch, mut out) = (Batch::with_capacity(1), Vec::new());
         let pattern = fragments(&ring(256, 0.0, 0.0), Moment(0));
-        let mut put = |merge: &mut MergeHits, fragment: Fragment, out: &mut Vec<_>| {
-            batch.push(fragment).unwrap();
+        let mut put = |merge: &mut MergeHits, fragment: Part, out: &mut Vec<_>| {
+            batch.push(stored(&[fragment])).unwrap();
             merge.process(&mut batch, out);
             batch.clear();
         };
         let mut now = 0;
         for (time, shift, source, wait) in &nonsense {
             now += wait * 1000;
-            let fragment = Fragment { timestamp: time >> shift, source: *source, at: Moment(now), ..pattern[0].clone() };
+            let fragment = Part { timestamp: time >> shift, source: *source, at: Moment(now), ..pattern[0].clone() };
             put(&mut merge, fragment, &mut out);
         }
         out.clear();

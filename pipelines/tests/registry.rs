@@ -141,7 +141,7 @@ fn stages_that_do_not_fit_are_named_with_their_types() {
     assert_eq!(
         pipeline::<Event, Decision>(stages).err().unwrap(),
         format!(
-            "stage `build` takes {l0}::Fragment, \
+            "stage `build` takes {l0}::fragments::Fragments, \
              but what stands before it makes {l0}::event::Reconstructed"
         )
     );

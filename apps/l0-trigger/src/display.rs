@@ -170,7 +170,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use pollux_mempool::{Mempool, PoolConfig};
-    use pollux_pipelines::l0::{Event, Verdict, event_pool};
+    use pollux_pipelines::l0::{Draft, Verdict, event_pool};
+    use pollux_pipelines::merge::Span;
     use pollux_pmd::TscClock;
 
     const CACHE: usize = 8;
@@ -181,20 +182,21 @@ mod tests {
     }
 
     fn decision(timestamp: u64, accepted: bool, cache: &mut PoolCache) -> Decision {
-        let mut event = Event::new(cache).unwrap();
-        event.set_head(&EventHead {
+        let head = EventHead {
             timestamp,
             ..EventHead::default()
-        });
+        };
+        let mut draft = Draft::new(cache).unwrap();
         let hits = [5, 6, 7].map(|pm| Hit {
             pm,
             ..Hit::default()
         });
-        assert!(event.insert(0, &hits));
+        assert!(draft.insert(0, &hits));
         let ring = Ring {
             r: 100.0 + timestamp as f32,
             ..Ring::default()
         };
+        let event = draft.finish(&head, Span::default());
         event.reconstructed(&[ring]).decided(Verdict {
             rules: accepted.into(),
             ..Verdict::default()

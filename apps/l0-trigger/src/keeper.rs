@@ -188,7 +188,8 @@ mod tests {
     use super::*;
     use anyhow::bail;
     use pollux_mempool::{Mempool, PoolConfig};
-    use pollux_pipelines::l0::{Event, EventHead, Verdict, event_pool};
+    use pollux_pipelines::l0::{Draft, EventHead, Verdict, event_pool};
+    use pollux_pipelines::merge::Span;
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     const CACHE: usize = 8;
@@ -198,11 +199,11 @@ mod tests {
     }
 
     fn event(timestamp: u64, cache: &mut PoolCache) -> Decision {
-        let mut event = Event::new(cache).unwrap();
-        event.set_head(&EventHead {
+        let head = EventHead {
             timestamp,
             ..EventHead::default()
-        });
+        };
+        let event = Draft::new(cache).unwrap().finish(&head, Span::default());
         event.reconstructed(&[]).decided(Verdict::default())
     }
 

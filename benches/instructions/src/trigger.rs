@@ -5,13 +5,13 @@ use std::hint::black_box;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use anyhow::{Context, Result, anyhow};
-use pollux_mempool::PoolCache;
 use pollux_mempool::time::Ns;
+use pollux_mempool::{PoolCache, PoolConfig};
 use pollux_pipelines::formats::hits::{HEADER_LEN, HitsFrame, HitsWriter, MAX_FRAME, MAX_HITS};
 use pollux_pipelines::formats::mtp::{
     MAX_PACKET, MAX_PRIMITIVES, MtpPacket, MtpWriter, Primitive, SOURCE_L0TP, SOURCE_RICH,
 };
-use pollux_pipelines::l0::{Decision, Event, Fragment, Frame, List};
+use pollux_pipelines::l0::{Decision, Event, Fragment, Fragments, Frame, fragment_pool};
 use pollux_pipelines::rich::Hit;
 use pollux_pipelines::rich::find::{FinderConfig, RingFinder};
 use pollux_pipelines::rich::fit::fit;
@@ -71,7 +71,7 @@ pub(crate) fn all() -> Vec<Loop> {
         events("find_3", "event of three rings", 128, || find(3)),
         Loop {
             name: "build",
-            element: "fragment of one of 4 sources",
+            element: "fragment of one of 4 sources, stored and built",
             elements: EVENTS * u64::from(BOARDS),
             rounds: 1024,
             make: build,
@@ -234,39 +234,44 @@ fn build() -> Result<Round> {
     let mut build = Build::new(&BuildOptions::default(), &mut env).map_err(|e| anyhow!(e))?;
     let mut events = event_cache(&env)?;
     let arrival = TscClock::get().now();
-    // A frame of each board, one after another.
-    let mut batch = Batch::with_capacity(usize::from(BOARDS) * EVENTS as usize);
-    for board in 0..BOARDS {
-        for n in 0..EVENTS {
-            let mut hits = List::default();
-            let fits = hits.extend(&part(&event(n, 1), board));
-            let fragment = Fragment {
-                timestamp: n * APART,
-                source: u16::from(board),
-                ends_frame: n == EVENTS - 1,
-                at: Moment(0),
-                arrival,
-                hits,
-            };
-            batch
-                .push(fragment)
-                .ok()
-                .filter(|()| fits)
-                .context("too many hits")?;
-        }
-    }
+    let shots: Vec<_> = (0..EVENTS).map(|n| event(n, 1)).collect();
+    let parts: Vec<Vec<_>> = (0..BOARDS)
+        .map(|board| shots.iter().map(|hits| part(hits, board)).collect())
+        .collect();
+    let mut cache = fragment_pool(2, PoolConfig::default())?.cache(2)?;
+    let mut batch = Batch::with_capacity(1);
+    let mut round = 0;
     Ok(Box::new(move || {
+        let Some(mut fragments) = Fragments::new(&mut cache) else {
+            return false;
+        };
+        // A frame of each board, one after another.
+        let mut fits = true;
+        for (source, parts) in (0..).zip(&parts) {
+            for (n, hits) in (0..).zip(parts) {
+                let timestamp = (round * EVENTS + n) * APART;
+                fits &= fragments.push(&Fragment {
+                    timestamp,
+                    source,
+                    ends_frame: n == EVENTS - 1,
+                    at: Moment(round * EVENTS * APART * 25),
+                    arrival,
+                    hits,
+                });
+            }
+        }
+        round += 1;
+        fits &= batch.push(fragments).is_ok();
         let mut complete = 0;
         let mut out = Each(|event: Event| {
             complete += u64::from(event.head().complete);
             events.free(event.into());
         });
         build.process(&mut batch, &mut out);
-        for fragment in batch.as_mut_slice() {
-            fragment.timestamp += EVENTS * APART;
-            fragment.at.0 += EVENTS * APART * 25;
-        }
-        complete == EVENTS
+        batch
+            .drain()
+            .for_each(|fragments| cache.free(fragments.into()));
+        fits && complete == EVENTS
     }))
 }
 

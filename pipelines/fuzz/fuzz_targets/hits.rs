@@ -26,9 +26,9 @@ fn events(frame: &HitsFrame) -> Vec<(u64, Vec<Hit>)> {
 fuzz_target!(|data: &[u8]| {
     let parsed = HitsFrame::parse(data).map(|frame| events(&frame));
     for simd in Simd::all() {
-        let mut decoded = Decoded::new(simd);
+        let mut decoded = Decoded::new();
         let event = |(timestamp, hits): (u64, &[Hit])| (timestamp, hits.to_vec());
-        let read = HitsFrame::decode(data, &mut decoded).map(|_| decoded.events().map(event).collect());
+        let read = HitsFrame::decode(data, simd, &mut decoded).map(|_| decoded.events().map(event).collect());
         assert_eq!(read, parsed, "{simd:?}");
     }
     let Ok(frame) = HitsFrame::parse(data) else {

@@ -12,10 +12,12 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::{FormatError, WriteError, exact_length};
 use crate::rich::Hit;
 use crate::rich::geometry::PMS;
+use crate::simd::Simd;
 
 mod decode;
 
-pub use decode::Decoded;
+use decode::Fill;
+pub use decode::{Decoded, EventSink};
 
 /// First four bytes of a frame.
 pub const MAGIC: [u8; 4] = *b"PXRH";
@@ -65,57 +67,21 @@ impl<'a> HitsFrame<'a> {
     /// No event of a refused frame can be read.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FormatError> {
-        let frame = Self::header(bytes)?;
-        frame.check_events()?;
-        Ok(frame)
+        HitsHeader::parse(bytes)?.check()
     }
 
-    /// Checks the frame in `bytes`, a whole UDP payload, and decodes all its events into
-    /// `decoded`, in one pass.
+    /// Checks the frame in `bytes`, a whole UDP payload, and shows all its events to `sink`, in one
+    /// pass by `simd`.
     ///
     /// # Errors
-    /// As of [`HitsFrame::parse`]; `decoded` is empty then.
+    /// As of [`HitsFrame::parse`]; `sink` was told to refuse what it was shown then.
     #[inline]
-    pub fn decode(bytes: &'a [u8], decoded: &mut Decoded) -> Result<Self, FormatError> {
-        decoded.clear();
-        let frame = Self::header(bytes)?;
-        decoded.fill(&frame)?;
-        Ok(frame)
-    }
-
-    /// Checks the header, and that its length is the frame's.
-    #[inline]
-    fn header(bytes: &'a [u8]) -> Result<Self, FormatError> {
-        let (header, payload) =
-            Header::ref_from_prefix(bytes).map_err(|_| FormatError::Truncated {
-                need: HEADER_LEN,
-                have: bytes.len(),
-            })?;
-        if header.magic != MAGIC {
-            return Err(FormatError::Malformed("the magic is not PXRH"));
-        }
-        if header.version != VERSION {
-            return Err(FormatError::BadVersion {
-                found: header.version,
-                expected: VERSION,
-            });
-        }
-        if header.reserved != 0 {
-            return Err(FormatError::Malformed("the reserved byte is not zero"));
-        }
-        exact_length(
-            HEADER_LEN + usize::from(header.payload_len.get()),
-            bytes.len(),
-        )?;
-
-        Ok(Self {
-            source_id: header.source_id,
-            sub_id: header.sub_id,
-            sequence: header.sequence.get(),
-            event_count: header.event_count.get(),
-            first_timestamp: header.first_timestamp.get(),
-            payload,
-        })
+    pub fn decode(
+        bytes: &'a [u8],
+        simd: Simd,
+        sink: &mut impl EventSink,
+    ) -> Result<Self, FormatError> {
+        HitsHeader::parse(bytes)?.decode(simd, sink)
     }
 
     fn check_events(&self) -> Result<(), FormatError> {
@@ -175,6 +141,89 @@ impl<'a> HitsFrame<'a> {
             left: self.event_count,
             next_timestamp: self.first_timestamp,
         }
+    }
+}
+
+/// A frame of which the header was checked, and that its length is the frame's; not yet its events.
+#[derive(Clone, Copy, Debug)]
+pub struct HitsHeader<'a>(HitsFrame<'a>);
+
+impl<'a> HitsHeader<'a> {
+    /// Checks the header of the frame in `bytes`, a whole UDP payload.
+    ///
+    /// # Errors
+    /// As of [`HitsFrame::parse`], if it is the header that is wrong.
+    #[inline]
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, FormatError> {
+        let (header, payload) =
+            Header::ref_from_prefix(bytes).map_err(|_| FormatError::Truncated {
+                need: HEADER_LEN,
+                have: bytes.len(),
+            })?;
+        if header.magic != MAGIC {
+            return Err(FormatError::Malformed("the magic is not PXRH"));
+        }
+        if header.version != VERSION {
+            return Err(FormatError::BadVersion {
+                found: header.version,
+                expected: VERSION,
+            });
+        }
+        if header.reserved != 0 {
+            return Err(FormatError::Malformed("the reserved byte is not zero"));
+        }
+        exact_length(
+            HEADER_LEN + usize::from(header.payload_len.get()),
+            bytes.len(),
+        )?;
+
+        Ok(Self(HitsFrame {
+            source_id: header.source_id,
+            sub_id: header.sub_id,
+            sequence: header.sequence.get(),
+            event_count: header.event_count.get(),
+            first_timestamp: header.first_timestamp.get(),
+            payload,
+        }))
+    }
+
+    /// Checks every event.
+    ///
+    /// # Errors
+    /// As of [`HitsFrame::parse`].
+    #[inline]
+    pub fn check(self) -> Result<HitsFrame<'a>, FormatError> {
+        self.0.check_events()?;
+        Ok(self.0)
+    }
+
+    /// As [`HitsFrame::decode`].
+    ///
+    /// # Errors
+    /// As of [`HitsFrame::parse`].
+    #[inline]
+    pub fn decode(
+        self,
+        simd: Simd,
+        sink: &mut impl EventSink,
+    ) -> Result<HitsFrame<'a>, FormatError> {
+        let frame = &self.0;
+        simd.decode(Fill { frame, to: sink })?;
+        Ok(self.0)
+    }
+
+    /// Readout board that sent the frame.
+    #[must_use]
+    pub fn sub_id(&self) -> u8 {
+        self.0.sub_id
+    }
+
+    /// Number of events, and how many hits there are at most in all of them.
+    #[must_use]
+    pub fn bounds(&self) -> (usize, usize) {
+        let events = usize::from(self.0.event_count);
+        // An event takes two bytes at least, and so does a hit.
+        (events, (self.0.payload.len() / 2).saturating_sub(events))
     }
 }
 

@@ -7,14 +7,16 @@
 //!   |<------------ 256 B ------------->|<-- 4 B each, at most MAX_EVENT_HITS -->|
 //! ```
 
+mod draft;
+
 use std::fmt;
 use std::ops::Deref;
 
-use pollux_mempool::region::PageSize;
+use pollux_mempool::Mbuf;
 use pollux_mempool::time::Tsc;
-use pollux_mempool::{Mbuf, Mempool, PoolCache, PoolConfig, PoolError};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+pub use self::draft::{Draft, event_pool};
 use super::Verdict;
 use crate::merge::Span;
 use crate::rich::Hit;
@@ -76,24 +78,6 @@ const DECIDED: u8 = 3;
 
 /// What would be seen of bytes that are no event.
 static NOTHING: Front = zerocopy::transmute!([0_u8; FRONT]);
-
-/// A pool of buffers for so many events; NUMA node and lock are those of `memory`, and so is the
-/// page size, but that no page of 1 GiB is taken for it.
-///
-/// # Errors
-/// As [`Mempool::new`].
-pub fn event_pool(events: usize, memory: PoolConfig) -> Result<Mempool, PoolError> {
-    Mempool::new(PoolConfig {
-        buffers: events,
-        data_room: FRONT + MAX_EVENT_HITS * size_of::<Hit>(),
-        headroom: 0,
-        pages: match memory.pages {
-            PageSize::Gib1 => PageSize::Mib2,
-            pages => pages,
-        },
-        ..memory
-    })
-}
 
 /// The bytes of an event, to be read: of an owned one, or of a [`Frozen`](pollux_mempool::Frozen)
 /// that several have.
@@ -165,26 +149,10 @@ impl<'a> EventView<'a> {
     }
 }
 
-/// All fragments of one event that came in time.
+/// All fragments of one event that came in time; made from a [`Draft`].
 pub struct Event(Mbuf);
 
 impl Event {
-    /// An event without hits, in a buffer of an [`event_pool`]; `None` if there is none left, or
-    /// if the pool's buffers are not made for it.
-    #[must_use]
-    #[inline]
-    pub fn new(cache: &mut PoolCache) -> Option<Self> {
-        let mut mbuf = cache.alloc()?;
-        let fresh = mbuf.append(FRONT).is_some();
-        let mut event = Self(mbuf);
-        let front = event.front_mut().filter(|_| fresh)?;
-        front.head = Head {
-            step: BUILT,
-            ..Head::default()
-        };
-        Some(event)
-    }
-
     /// The event as it lies in its buffer.
     #[must_use]
     #[inline]
@@ -221,44 +189,6 @@ impl Event {
     #[inline]
     pub fn hits(&self) -> &[Hit] {
         self.view().hits()
-    }
-
-    /// Says what is known of the event; the number of hits is that of those which it has.
-    #[inline]
-    pub fn set_head(&mut self, head: &EventHead) {
-        if let Some(front) = self.front_mut() {
-            front.head.timestamp = head.timestamp;
-            front.head.arrival = head.arrival.0;
-            front.head.sources = head.sources;
-            front.head.complete = u8::from(head.complete);
-        }
-    }
-
-    /// Says of which time its hits are.
-    #[inline]
-    pub fn set_span(&mut self, span: Span) {
-        if let Some(front) = self.front_mut() {
-            (front.head.guard, front.head.width) = (span.guard, span.width);
-        }
-    }
-
-    /// Adds hits behind the first `at` of those that it has; `false`, and no change, if they do
-    /// not fit.
-    #[must_use]
-    #[inline]
-    pub fn insert(&mut self, at: usize, hits: &[Hit]) -> bool {
-        let bytes = hits.as_bytes();
-        if self.0.append(bytes.len()).is_none() {
-            return false;
-        }
-        let data = self.0.data_mut();
-        let end = data.len() - bytes.len();
-        let start = (FRONT + at * size_of::<Hit>()).min(end);
-        if start < end {
-            data.copy_within(start..end, start + bytes.len());
-        }
-        data[start..start + bytes.len()].copy_from_slice(bytes);
-        true
     }
 
     /// The event with its rings; those beyond [`MAX_RINGS`] are passed over, and those of its
@@ -394,112 +324,4 @@ impl fmt::Debug for Event {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    fn hits(pms: std::ops::Range<u16>) -> Vec<Hit> {
-        pms.map(|pm| Hit { pm, fine: pm % 256 }).collect()
-    }
-
-    const HEAD: EventHead = EventHead {
-        timestamp: 0x0102_0304_0506_0708,
-        sources: 0b1011,
-        complete: true,
-        hits: 5,
-        arrival: Tsc(9),
-    };
-
-    #[test]
-    fn an_event_is_one_buffer_from_its_first_hit_to_its_last_owner() {
-        let pool = event_pool(8, PoolConfig::default()).unwrap();
-        let mut cache = pool.cache(4).unwrap();
-        // Twice, as the second time the buffer is not fresh.
-        for n in [3_u16, 0] {
-            let mut event = Event::new(&mut cache).unwrap();
-            assert_eq!(
-                (event.head(), event.hits()),
-                (EventHead::default(), &[][..])
-            );
-            assert!(event.insert(0, &hits(7..9)) && event.insert(0, &hits(0..2)));
-            assert!(event.insert(2, &hits(4..5)) && event.insert(9, &[]));
-            assert_eq!(event.hits(), [hits(0..2), hits(4..5), hits(7..9)].concat());
-            event.set_head(&EventHead { hits: 999, ..HEAD });
-            assert_eq!(event.head(), HEAD);
-
-            let rings: Vec<_> = (0..n)
-                .map(|hits| Ring {
-                    hits,
-                    ..Ring::default()
-                })
-                .collect();
-            let event = event.reconstructed(&rings);
-            assert!(event.rings() == rings && event.view().verdict() == Verdict::default());
-            let verdict = Verdict {
-                rules: n as u8,
-                rule_set: 0x1234,
-                monitored: n == 0,
-            };
-            let decision = event.decided(verdict);
-            assert_eq!((decision.verdict(), decision.head()), (verdict, HEAD));
-
-            let decision = Decision::try_from(Mbuf::from(decision)).unwrap();
-            let frozen = Mbuf::from(decision).freeze();
-            let (one, other) = (frozen.clone(), EventView::of(frozen.data()).unwrap());
-            assert_eq!(
-                format!("{other:?}"),
-                format!("{:?}", EventView::of(one.data()).unwrap())
-            );
-            assert_eq!((other.hits().len(), other.rings()), (5, &rings[..]));
-            drop((frozen, one));
-        }
-        drop(cache);
-        assert_eq!(pool.available(), 8);
-    }
-
-    #[test]
-    fn hits_are_added_whole_or_not_at_all_and_rings_up_to_their_room() {
-        let pool = event_pool(2, PoolConfig::default()).unwrap();
-        let mut event = Event::new(&mut pool.cache(2).unwrap()).unwrap();
-        assert!(event.insert(0, &hits(0..500)));
-        assert!(!event.insert(500, &hits(0..13)));
-        assert!(event.insert(500, &hits(500..512)) && !event.insert(0, &hits(0..1)));
-        assert_eq!(event.hits(), hits(0..MAX_EVENT_HITS as u16));
-        let event = event.reconstructed(&[Ring::default(); MAX_RINGS + 1]);
-        assert_eq!(event.rings().len(), MAX_RINGS);
-    }
-
-    #[test]
-    fn other_buffers_are_no_events() {
-        let small = Mempool::new(PoolConfig {
-            buffers: 2,
-            data_room: 64,
-            headroom: 0,
-            ..PoolConfig::default()
-        });
-        let small = small.unwrap();
-        assert!(Event::new(&mut small.cache(2).unwrap()).is_none());
-        assert_eq!(small.available(), 2);
-
-        let pool = event_pool(4, PoolConfig::default()).unwrap();
-        let mut cache = pool.cache(4).unwrap();
-        let built = Event::new(&mut cache).unwrap();
-        let built = Decision::try_from(Mbuf::from(built)).unwrap_err();
-        let event = Event::try_from(built).unwrap();
-        let decided = event.reconstructed(&[]).decided(Verdict::default());
-        assert!(Event::try_from(Mbuf::from(decided)).is_err());
-        let empty = cache.alloc().unwrap();
-        let empty = Event::try_from(empty).unwrap_err();
-        assert!(EventView::of(empty.data()).is_none());
-        let bytes = [0_u64; FRONT / 8 + 1];
-        assert!(EventView::of(bytes.as_bytes()).is_some());
-        assert!(
-            EventView::of(&bytes.as_bytes()[4..]).is_none(),
-            "misaligned"
-        );
-        assert!(
-            EventView::of(&bytes.as_bytes()[..FRONT + 3]).is_none(),
-            "half a hit"
-        );
-    }
-}
+mod tests;

@@ -1,8 +1,11 @@
 //! What flows through the L0 trigger.
 //!
 //! ```text
-//!  Frame --decompress--> Fragment --build--> Event --rings--> Reconstructed --decide--> Decision
+//!  Frame --decompress--> Fragments --build--> Event --rings--> Reconstructed --decide--> Decision
 //! ```
+//!
+//! Fragments go to the builder in packet buffers of a pool of their own, those of several frames in
+//! one ([`Fragments`] has the picture), and their hits are copied once, into their events.
 //!
 //! From the builder on an event is one packet buffer of the trigger's own pool of events: head,
 //! rings and hits ([`Event`] has the picture). What goes through batches, and through rings to
@@ -21,21 +24,20 @@
 //! somebody holds more events than [`StageEnv::under_way`](crate::StageEnv::under_way) says.
 
 mod event;
-mod list;
+mod fragments;
 mod record;
 mod stats;
 
-pub use event::{Decision, Event, EventHead, EventView, MAX_EVENT_HITS, Reconstructed, event_pool};
-pub use list::List;
+pub use event::{
+    Decision, Draft, Event, EventHead, EventView, MAX_EVENT_HITS, Reconstructed, event_pool,
+};
+pub use fragments::{Fragment, Fragments, fragment_pool};
 pub use record::{L0_EVENT, L0Record, PrimitiveId};
 pub use stats::{EventCounts, L0Stats, SourceCounts};
 
 use pollux_mempool::Mbuf;
-use pollux_mempool::time::Tsc;
 use pollux_pmd::stream::StreamId;
 
-use crate::formats::hits;
-use crate::rich::Hit;
 use crate::stage::Moment;
 
 /// Most sources of one event.
@@ -69,23 +71,6 @@ impl Frame {
         let copied = self.mbuf.copy_to(start, &mut scratch[..len]);
         &scratch[..copied]
     }
-}
-
-/// What one source has to say about one event.
-#[derive(Clone, Debug)]
-pub struct Fragment {
-    /// Time of the event, in slots of 25 ns since the start of the burst.
-    pub timestamp: u64,
-    /// Index of the source in the configured list.
-    pub source: u16,
-    /// The last fragment of its frame: with it, the frame is delivered or lost as a whole.
-    pub ends_frame: bool,
-    /// When its frame came, on the time line of the deadlines.
-    pub at: Moment,
-    /// When its frame came, on the clock.
-    pub arrival: Tsc,
-    /// Its hits, sorted by photomultiplier.
-    pub hits: List<Hit, { hits::MAX_HITS }>,
 }
 
 /// What the rules say about an event.

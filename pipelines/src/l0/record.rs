@@ -261,7 +261,8 @@ impl PrimitiveId {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::l0::{Event, EventHead, Verdict, event_pool};
+    use crate::l0::{Draft, EventHead, Verdict, event_pool};
+    use crate::merge::Span;
     use crate::rich::Hit;
     use pollux_mempool::PoolConfig;
     use pollux_mempool::time::Tsc;
@@ -282,20 +283,23 @@ mod tests {
         };
         for n in 0..=8u16 {
             let rings: Vec<_> = (0..n).map(ring).collect();
-            let mut event = Event::new(&mut cache).unwrap();
-            event.set_head(&EventHead {
+            let mut draft = Draft::new(&mut cache).unwrap();
+            assert!(draft.insert(0, &[Hit::default(); 77]));
+            let head = EventHead {
                 timestamp: 0x0102_0304_0506_0708,
                 sources: 0b1011,
                 complete: false,
                 hits: 77,
                 arrival: Tsc(5),
-            });
-            assert!(event.insert(0, &[Hit::default(); 77]));
-            let event = event.reconstructed(&rings).decided(Verdict {
-                rules: if n > 2 { 0x91 } else { 0 },
-                rule_set: 0x1234,
-                monitored: n == 1,
-            });
+            };
+            let event = draft
+                .finish(&head, Span::default())
+                .reconstructed(&rings)
+                .decided(Verdict {
+                    rules: if n > 2 { 0x91 } else { 0 },
+                    rule_set: 0x1234,
+                    monitored: n == 1,
+                });
             let mut record = L0Record::of(&event);
             assert_eq!((record.hits, record.accepted), (77, n > 2));
             assert!(!record.late);

@@ -10,7 +10,8 @@ use pollux_pmd::{Clock, Count, LatencyHistogram, LatencyView, TscClock, TxQueue}
 use std::sync::Arc;
 
 use crate::formats::mtp::{MAX_PACKET, MAX_PRIMITIVES, MtpWriter, Primitive};
-use crate::l0::{Decision, List, PrimitiveId};
+use crate::l0::{Decision, PrimitiveId};
+use crate::stage::Batch;
 
 /// What became of the decisions.
 #[derive(Debug, Default)]
@@ -59,11 +60,11 @@ pub struct Answer<C = TscClock> {
     source_id: u8,
     writer: Option<MtpWriter<[u8; MAX_PACKET]>>,
     /// Arrivals of the events whose decisions are in the packet.
-    arrivals: List<Tsc, MAX_PRIMITIVES>,
+    arrivals: Batch<Tsc>,
     /// When the packet was begun.
     begun: Tsc,
     /// For each decision of the last packet, whether it was late.
-    marks: List<bool, MAX_PRIMITIVES>,
+    marks: Batch<bool>,
     marks_late: bool,
     clock: C,
     budget_cycles: u64,
@@ -96,9 +97,9 @@ impl<C: Clock> Answer<C> {
             },
             source_id,
             writer: None,
-            arrivals: List::default(),
+            arrivals: Batch::with_capacity(MAX_PRIMITIVES),
             begun: Tsc::default(),
-            marks: List::default(),
+            marks: Batch::with_capacity(MAX_PRIMITIVES),
             marks_late: true,
             budget_cycles: clock.to_cycles(budget),
             patience_cycles: clock.to_cycles(PATIENCE),
@@ -160,8 +161,8 @@ impl<C: Clock> Answer<C> {
             self.writer = MtpWriter::new([0; MAX_PACKET], self.source_id, 0).ok();
         }
         let written = self.writer.as_mut().map(|writer| writer.push(primitive));
-        // A packet has no more primitives than this list.
-        matches!(written, Some(Ok(()))) && self.arrivals.extend(&[head.arrival])
+        // A packet has no more primitives than this batch.
+        matches!(written, Some(Ok(()))) && self.arrivals.push(head.arrival).is_ok()
     }
 
     /// Whether the packet has waited long enough for more decisions.
@@ -183,21 +184,21 @@ impl<C: Clock> Answer<C> {
             }
             self.arrivals.clear();
         }
-        &self.marks
+        self.marks.as_slice()
     }
 
     fn mark(&mut self, writer: &mut MtpWriter<[u8; MAX_PACKET]>) {
         let now = self.clock.now();
         let limit = self.budget_cycles - self.budget_cycles / LAST_PART;
         let mut any = false;
-        for &arrival in self.arrivals.iter() {
+        for &arrival in self.arrivals.as_slice() {
             let late = self.marks_late && now.since(arrival) > limit;
             any |= late;
-            // It fits: both lists have the same capacity.
-            let _ = self.marks.extend(&[late]);
+            // It fits: both batches have the same capacity.
+            let _ = self.marks.push(late);
         }
         if any {
-            let marks = &self.marks;
+            let marks = self.marks.as_slice();
             let late = |n: usize| marks.get(n).is_some_and(|&late| late);
             writer.set_bits(|n| if late(n) { PrimitiveId::LATE } else { 0 });
         }
@@ -236,14 +237,14 @@ impl<C: Clock> Answer<C> {
                 )
             }
         };
-        fate.add(self.arrivals.len() as u64);
+        fate.add(self.arrivals.as_slice().len() as u64);
         departed
     }
 
     /// Counts the latencies of the decisions that departed now.
     fn depart(&mut self) {
         let now = self.clock.now();
-        for (&arrival, &marked) in self.arrivals.iter().zip(self.marks.iter()) {
+        for (&arrival, &marked) in self.arrivals.as_slice().iter().zip(self.marks.as_slice()) {
             let cycles = now.since(arrival);
             self.total.record(self.clock.to_ns(cycles).0);
             if cycles > self.budget_cycles {

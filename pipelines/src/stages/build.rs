@@ -24,8 +24,11 @@ use pollux_pmd::Cause;
 use serde::Deserialize;
 
 use super::fate::{Fate, Fates};
-use crate::l0::{Event, EventHead, Fragment, L0Stats, MAX_SOURCES};
+use crate::formats::hits::MAX_HITS;
+use crate::l0::{Draft, Event, EventHead, Fragment, Fragments, L0Stats, MAX_SOURCES};
+use crate::merge::Span;
 use crate::registry::StageEnv;
+use crate::rich::Hit;
 use crate::stage::{Batch, Moment, Sink, Stage};
 
 /// Options of the stage.
@@ -63,7 +66,7 @@ struct Open {
     sources: u16,
     /// Hits of each source.
     hits: [u16; MAX_SOURCES],
-    event: Event,
+    draft: Draft,
 }
 
 /// The event builder.
@@ -81,16 +84,20 @@ pub struct Build {
     max_open: usize,
     /// Buffers for events.
     events: PoolCache,
+    /// The next one, on its way into the cache.
+    next: Option<Draft>,
     /// Lowest key that is not closed.
     floor: u64,
+    /// Events that were closed.
+    closed: usize,
     /// When the last fragment was accepted; `None` before the first one.
     last_accepted: Option<Moment>,
     /// Since when fragments have been refused, with none accepted between.
     refused_since: Option<Moment>,
     /// How many frames those were.
     refused_frames: usize,
-    /// For each source, the place in `open` behind its last fragment: where the next one goes
-    /// unless something was lost.
+    /// For each source, the place behind its last fragment: where the next one goes unless
+    /// something was lost. Places of events that were closed count.
     cursor: [usize; MAX_SOURCES],
     stats: Arc<L0Stats>,
     fates: Fates,
@@ -141,8 +148,10 @@ impl Build {
             all: u16::MAX >> (MAX_SOURCES - sources),
             open: VecDeque::with_capacity(max_open),
             max_open,
-            events: env.make_events(max_open).map_err(|e| e.to_string())?,
+            events: env.make_events(max_open + 1).map_err(|e| e.to_string())?,
+            next: None,
             floor: 0,
+            closed: 0,
             last_accepted: None,
             refused_since: None,
             refused_frames: 0,
@@ -155,7 +164,7 @@ impl Build {
     /// Place of the open event with this key, or where it would be inserted.
     #[inline]
     fn find(&self, source: usize, key: u64) -> Result<usize, usize> {
-        let guess = self.cursor[source];
+        let guess = self.cursor[source].saturating_sub(self.closed);
         match self.open.get(guess) {
             Some(open) if open.key == key => Ok(guess),
             None if self.open.back().is_none_or(|last| last.key < key) => Err(self.open.len()),
@@ -175,8 +184,19 @@ impl Build {
                     .is_some_and(|since| since.after(self.deadline) < now)
     }
 
-    fn add(&mut self, fragment: &Fragment, out: &mut impl Sink<Event>) -> Fate {
-        let key = fragment.timestamp / self.window;
+    /// Adds a fragment, whose hits are the first of `places`.
+    #[inline]
+    fn add(
+        &mut self,
+        fragment: &Fragment,
+        places: &[Hit; MAX_HITS],
+        out: &mut impl Sink<Event>,
+    ) -> Fate {
+        // Most windows are one slot wide, and a division takes as long as all else.
+        let key = match self.window {
+            1 => fragment.timestamp,
+            window => fragment.timestamp / window,
+        };
         let source = usize::from(fragment.source);
         if source >= self.stats.sources.len() {
             return Err(Cause::Unsupported);
@@ -203,14 +223,22 @@ impl Build {
             Err(place) => self.insert(place, key, fragment, out)?,
         };
         let open = &mut self.open[place];
-        self.cursor[source] = place + 1;
-        if open.sources >> source & 1 == 1 {
+        self.cursor[source] = self.closed + place + 1;
+        // The source itself, and those whose hits come behind its own.
+        let heard = open.sources >> source;
+        if heard & 1 == 1 {
             return Err(Cause::Duplicate);
         }
         open.sources |= 1 << source;
-        let before: u16 = open.hits[..source].iter().sum();
-        if open.event.insert(usize::from(before), &fragment.hits) {
-            open.hits[source] = fragment.hits.len() as u16;
+        let count = fragment.hits.len();
+        let added = if heard == 0 {
+            open.draft.append(places, count)
+        } else {
+            let before: u16 = open.hits[..source].iter().sum();
+            open.draft.insert(before.into(), fragment.hits)
+        };
+        if added {
+            open.hits[source] = count as u16;
         } else {
             // The event keeps what it has; the source counts as heard, the overflow as counted.
             self.stats.events.overfull.add(1);
@@ -253,7 +281,9 @@ impl Build {
             self.stats.events.forced.add(1);
             self.close_oldest(out);
         }
-        let event = Event::new(&mut self.events).ok_or(Cause::NoMbuf)?;
+        let draft = self.next.take().or_else(|| Draft::new(&mut self.events));
+        let draft = draft.ok_or(Cause::NoMbuf)?;
+        self.next = Draft::new(&mut self.events);
         let deadline = fragment.at.after(self.deadline);
         // It must not hold up the next younger one.
         let deadline = self
@@ -266,9 +296,14 @@ impl Build {
             arrival: fragment.arrival,
             sources: 0,
             hits: [0; MAX_SOURCES],
-            event,
+            draft,
         };
-        self.open.insert(place, open);
+        // Nearly always behind all others, which takes no moving.
+        if place == self.open.len() {
+            self.open.push_back(open);
+        } else {
+            self.open.insert(place, open);
+        }
         Ok(place)
     }
 
@@ -276,12 +311,10 @@ impl Build {
         let Some(open) = self.open.pop_front() else {
             return;
         };
-        self.cursor
-            .iter_mut()
-            .for_each(|place| *place = place.saturating_sub(1));
+        self.closed += 1;
         self.floor = open.key + 1;
         let complete = open.sources == self.all;
-        let hits = open.hits.iter().sum();
+        let hits = open.draft.hits();
         let counts = &self.stats.events;
         counts.built.add(1);
         counts.hits.add(u64::from(hits));
@@ -295,15 +328,14 @@ impl Build {
                     .add(u64::from(open.sources >> source & 1 == 0));
             }
         }
-        let mut event = open.event;
-        event.set_head(&EventHead {
+        let head = EventHead {
             timestamp: open.key * self.window,
             sources: open.sources,
             complete,
             hits,
             arrival: open.arrival,
-        });
-        out.push(event);
+        };
+        out.push(open.draft.finish(&head, Span::default()));
     }
 
     /// Closes, from the oldest on, what is complete or has waited until `now`.
@@ -319,15 +351,20 @@ impl Build {
 }
 
 impl Stage for Build {
-    type In = Fragment;
+    type In = Fragments;
     type Out = Event;
 
-    fn process(&mut self, batch: &mut Batch<Fragment>, out: &mut impl Sink<Event>) {
-        for fragment in batch.as_slice() {
-            self.close_due(fragment.at, out);
-            let fate = self.add(fragment, out);
-            self.count(fragment, fate);
-            self.close_due(fragment.at, out);
+    fn process(&mut self, batch: &mut Batch<Fragments>, out: &mut impl Sink<Event>) {
+        let mut now = None;
+        for fragments in batch.as_slice() {
+            for (fragment, places) in fragments.padded() {
+                if now.replace(fragment.at) != Some(fragment.at) {
+                    self.close_due(fragment.at, out);
+                }
+                let fate = self.add(&fragment, places, out);
+                self.count(&fragment, fate);
+                self.close_due(fragment.at, out);
+            }
         }
     }
 

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use pollux_mempool::PoolCache;
 use pollux_pmd::stream::{SequenceTracker, Verdict};
 use pollux_pmd::{Cause, Tally};
 use serde::Deserialize;
 
-use crate::formats::hits::{Decoded, HitsFrame};
+use crate::formats::hits::{HitsFrame, HitsHeader, MAX_HITS};
 use crate::formats::{FormatError, mtp::SOURCE_RICH};
-use crate::l0::{Fragment, Frame, L0Stats, List};
+use crate::l0::{Fragment, Fragments, Frame, L0Stats};
 use crate::registry::StageEnv;
+use crate::rich::Hit;
 use crate::simd::Simd;
 use crate::stage::{Batch, Sink, Stage};
 
@@ -35,6 +37,10 @@ impl Default for DecompressOptions {
     }
 }
 
+/// Bytes of fragments that are handed on without waiting for more: so few that they are still in
+/// the first cache when events are built of them.
+const ENOUGH: usize = 12 << 10;
+
 /// Checks each frame's container as a whole, follows the sequence numbers of its source, and makes
 /// a fragment of each event in it.
 ///
@@ -42,21 +48,31 @@ impl Default for DecompressOptions {
 /// that takes the last of its fragments, so stages in between must hand on every fragment, emptied
 /// if need be; a container without events is delivered here.
 pub struct Decompress {
+    boards: Boards,
+    tally: Tally,
+    scratch: Box<[u8]>,
+}
+
+/// What is known of the boards, and what they have said.
+struct Boards {
     detector: u8,
     /// Source by board number.
     sources: [u8; 256],
     trackers: Vec<SequenceTracker>,
     stats: Arc<L0Stats>,
-    tally: Tally,
-    decoded: Decoded,
-    scratch: Box<[u8]>,
+    simd: Simd,
+    /// Buffers for fragments.
+    buffers: PoolCache,
+    /// The one that is being filled.
+    filling: Option<Fragments>,
 }
 
 impl Decompress {
     /// Makes the stage.
     ///
     /// # Errors
-    /// A list of boards that is not as long as the list of sources, or names one twice.
+    /// A list of boards that is not as long as the list of sources, or names one twice; memory that
+    /// cannot be had.
     pub fn new(options: &DecompressOptions, env: &mut StageEnv) -> Result<Self, String> {
         let count = env.stats.sources.len();
         let boards = options
@@ -79,25 +95,111 @@ impl Decompress {
         let tally = Tally::new();
         env.ledger.add("decompress", tally.view());
         Ok(Self {
-            detector: options.source_id,
-            sources,
-            trackers: vec![SequenceTracker::new(); count],
-            stats: Arc::clone(&env.stats),
+            boards: Boards {
+                detector: options.source_id,
+                sources,
+                trackers: vec![SequenceTracker::new(); count],
+                stats: Arc::clone(&env.stats),
+                simd: Simd::best(),
+                buffers: env.make_fragments().map_err(|e| e.to_string())?,
+                filling: None,
+            },
             tally,
-            decoded: Decoded::new(Simd::best()),
             scratch: vec![0; usize::from(u16::MAX)].into_boxed_slice(),
         })
     }
+}
 
-    /// One frame; its fragments go to `out`, or the cause for which it is dropped comes back.
+impl Boards {
+    /// The payload of a frame; its fragments go to `out`, sooner or later. Whether there are any,
+    /// or the cause for which it is dropped.
     #[inline]
-    fn expand(&mut self, frame: &Frame, out: &mut impl Sink<Fragment>) -> Result<(), Cause> {
-        let payload = frame.payload(&mut self.scratch);
-        let decoded = HitsFrame::decode(payload, &mut self.decoded);
-        let container = decoded.map_err(|error| match error {
-            FormatError::BadVersion { .. } => Cause::BadVersion,
-            _ => Cause::Malformed,
-        })?;
+    fn expand(
+        &mut self,
+        payload: &[u8],
+        frame: &Frame,
+        out: &mut impl Sink<Fragments>,
+    ) -> Result<bool, Cause> {
+        let header = HitsHeader::parse(payload).map_err(cause)?;
+        let source = self.sources[usize::from(header.sub_id())];
+        let like = Fragment {
+            timestamp: 0,
+            source: source.into(),
+            ends_frame: false,
+            at: frame.at,
+            arrival: frame.mbuf.arrival(),
+            hits: &[],
+        };
+        let (events, hits) = header.bounds();
+        let mut filling = match self.filling.take() {
+            Some(filling) if filling.is_empty() || filling.has_room(events, hits) => filling,
+            full => {
+                if let Some(full) = full {
+                    out.push(full);
+                }
+                Fragments::new(&mut self.buffers).ok_or(Cause::NoMbuf)?
+            }
+        };
+        if !filling.has_room(events, hits) {
+            return self.expand_long(header, like, filling, out);
+        }
+        let before = filling.used();
+        let container = header.decode(self.simd, &mut filling.filler(&like));
+        let admitted = container.map_err(cause).and_then(|it| self.admit(&it));
+        match admitted {
+            Ok(()) => filling.end_frame(before),
+            Err(_) => filling.cut(before),
+        }
+        if filling.used() < ENOUGH {
+            self.filling = Some(filling);
+        } else {
+            out.push(filling);
+        }
+        admitted.map(|()| events > 0)
+    }
+
+    /// The same for a frame whose fragments may need several buffers, of which `filling` is the
+    /// first.
+    #[cold]
+    fn expand_long(
+        &mut self,
+        header: HitsHeader,
+        like: Fragment,
+        mut filling: Fragments,
+        out: &mut impl Sink<Fragments>,
+    ) -> Result<bool, Cause> {
+        let container = header.check().map_err(cause)?;
+        self.admit(&container)?;
+        let mut hits = [Hit::default(); MAX_HITS];
+        let mut events = container.events();
+        while let Some((timestamp, hits)) = events.next_into(&mut hits) {
+            let fragment = Fragment {
+                timestamp,
+                ends_frame: events.remaining() == 0,
+                hits,
+                ..like
+            };
+            if filling.push(&fragment) {
+                continue;
+            }
+            let Some(mut next) = Fragments::new(&mut self.buffers) else {
+                // The frame ends here.
+                filling.end_frame(0);
+                let lost = 1 + u64::from(events.remaining());
+                self.stats.events.no_buffer.add(lost);
+                break;
+            };
+            // It fits: the buffer is empty.
+            let _ = next.push(&fragment);
+            out.push(std::mem::replace(&mut filling, next));
+        }
+        out.push(filling);
+        Ok(true)
+    }
+
+    /// Takes a sound container, if it is of a board of ours, and not there twice.
+    #[inline]
+    fn admit(&mut self, container: &HitsFrame) -> Result<(), Cause> {
         let source = self.sources[usize::from(container.sub_id())];
         if container.source_id() != self.detector || source == NONE {
             return Err(Cause::Unsupported);
@@ -118,37 +220,37 @@ impl Decompress {
                 return Err(Cause::Duplicate);
             }
         }
-        let mut events = self.decoded.events();
-        if events.len() == 0 {
-            self.tally.count_delivered(1);
-        }
-        while let Some((timestamp, hits)) = events.next() {
-            let mut fragment = Fragment {
-                timestamp,
-                source: u16::from(source),
-                ends_frame: events.len() == 0,
-                at: frame.at,
-                arrival: frame.mbuf.arrival(),
-                hits: List::default(),
-            };
-            // It fits: both hold MAX_HITS.
-            let _ = fragment.hits.extend(hits);
-            out.push(fragment);
-        }
         Ok(())
+    }
+}
+
+fn cause(error: FormatError) -> Cause {
+    match error {
+        FormatError::BadVersion { .. } => Cause::BadVersion,
+        _ => Cause::Malformed,
     }
 }
 
 impl Stage for Decompress {
     type In = Frame;
-    type Out = Fragment;
+    type Out = Fragments;
+
+    /// What is gathered in one buffer need not be gathered once more.
+    const GATHERED: usize = 1;
 
     /// Leaves the frames in the batch: their buffers go back to the loop's cache.
-    fn process(&mut self, batch: &mut Batch<Frame>, out: &mut impl Sink<Fragment>) {
+    fn process(&mut self, batch: &mut Batch<Frame>, out: &mut impl Sink<Fragments>) {
         for frame in batch.as_slice() {
-            if let Err(cause) = self.expand(frame, out) {
-                self.tally.count_dropped(cause, 1);
+            let payload = frame.payload(&mut self.scratch);
+            match self.boards.expand(payload, frame, out) {
+                Ok(true) => {}
+                Ok(false) => self.tally.count_delivered(1),
+                Err(cause) => self.tally.count_dropped(cause, 1),
             }
+        }
+        // Nothing waits for the next batch. What is empty has held frames that were refused.
+        if let Some(filled) = self.boards.filling.take_if(|filling| !filling.is_empty()) {
+            out.push(filled);
         }
     }
 }

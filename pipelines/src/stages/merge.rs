@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use super::fate::{Fate, Fates};
 use crate::formats::hits::MAX_HITS;
-use crate::l0::{Event, EventHead, Fragment, L0Stats, MAX_SOURCES};
+use crate::l0::{Draft, Event, EventHead, Fragment, Fragments, L0Stats, MAX_SOURCES};
 use crate::merge::{Came, Merge, MergeOptions, Refusal, SLOT, StampedHit, Window};
 use crate::registry::StageEnv;
 use crate::stage::{Batch, Moment, Sink, Stage};
@@ -138,7 +138,6 @@ impl MergeHits {
             arrival: fragment.arrival,
         };
         self.hits.clear();
-        // A fragment has no more than the list can hold.
         self.hits.extend(fragment.hits.iter().map(|hit| StampedHit {
             time: start.saturating_add(hit.fine.into()),
             pm: hit.pm,
@@ -171,22 +170,21 @@ impl Windows {
     /// Makes an event of a window.
     fn close(&mut self, window: &Window, out: &mut impl Sink<Event>) {
         let counts = &self.stats.events;
-        let Some(mut event) = Event::new(&mut self.events) else {
+        let Some(mut draft) = Draft::new(&mut self.events) else {
             counts.no_buffer.add(1);
             return;
         };
         // They fit: a window has no more than an event.
-        let _ = event.insert(0, window.hits);
+        let _ = draft.insert(0, window.hits);
         let complete = window.sources == self.all;
-        event.set_span(window.span);
-        event.set_head(&EventHead {
+        let head = EventHead {
             timestamp: window.start / SLOT,
             // There are no more than MAX_SOURCES.
             sources: window.sources as u16,
             complete,
             hits: window.hits.len() as u16,
             arrival: window.arrival,
-        });
+        };
         counts.built.add(1);
         counts.hits.add(window.hits.len() as u64);
         let closed = if complete {
@@ -198,18 +196,18 @@ impl Windows {
         for (source, counts) in self.stats.sources.iter().enumerate() {
             counts.absent.add(!window.sources >> source & 1);
         }
-        out.push(event);
+        out.push(draft.finish(&head, window.span));
     }
 }
 
 impl Stage for MergeHits {
-    type In = Fragment;
+    type In = Fragments;
     type Out = Event;
 
-    fn process(&mut self, batch: &mut Batch<Fragment>, out: &mut impl Sink<Event>) {
-        for fragment in batch.as_slice() {
-            let fate = self.add(fragment, out);
-            self.fates.count(fragment, fate);
+    fn process(&mut self, batch: &mut Batch<Fragments>, out: &mut impl Sink<Event>) {
+        for fragment in batch.as_slice().iter().flat_map(Fragments::iter) {
+            let fate = self.add(&fragment, out);
+            self.fates.count(&fragment, fate);
         }
         self.tell();
     }

@@ -1,6 +1,7 @@
 //! What the tests of the stages share. Each test file uses its own part of it.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::cell::RefCell;
 use std::f32::consts::TAU;
 use std::net::SocketAddrV4;
 
@@ -8,7 +9,10 @@ use pollux_mempool::time::Tsc;
 use pollux_mempool::{Mbuf, Mempool, PoolCache, PoolConfig};
 use pollux_pipelines::formats::hits::{HitsWriter, MAX_FRAME};
 use pollux_pipelines::formats::mtp::SOURCE_RICH;
-use pollux_pipelines::l0::{Event, EventHead, Fragment, Frame, List, Reconstructed, event_pool};
+use pollux_pipelines::l0::{
+    Draft, Event, EventHead, Fragment, Fragments, Frame, Reconstructed, event_pool, fragment_pool,
+};
+use pollux_pipelines::merge::Span;
 use pollux_pipelines::rich::Hit;
 use pollux_pipelines::rich::find::Ring;
 use pollux_pipelines::rich::geometry::{board_of, pm_at};
@@ -32,10 +36,9 @@ pub(crate) fn env(sources: usize) -> StageEnv {
 /// An event in a pool of its own.
 pub(crate) fn reconstructed(head: &EventHead, hits: &[Hit], rings: &[Ring]) -> Reconstructed {
     let pool = event_pool(2, PoolConfig::default()).unwrap();
-    let mut event = Event::new(&mut pool.cache(2).unwrap()).unwrap();
-    event.set_head(head);
-    assert!(event.insert(0, hits));
-    event.reconstructed(rings)
+    let mut draft = Draft::new(&mut pool.cache(2).unwrap()).unwrap();
+    assert!(draft.insert(0, hits));
+    draft.finish(head, Span::default()).reconstructed(rings)
 }
 
 /// A small pool.
@@ -55,17 +58,63 @@ pub(crate) fn hit(pm: u16) -> Hit {
     }
 }
 
+/// A fragment with its hits.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) timestamp: u64,
+    pub(crate) source: u16,
+    pub(crate) ends_frame: bool,
+    pub(crate) at: Moment,
+    pub(crate) arrival: Tsc,
+    pub(crate) hits: Vec<Hit>,
+}
+
+impl From<Fragment<'_>> for Part {
+    fn from(fragment: Fragment<'_>) -> Self {
+        Self {
+            timestamp: fragment.timestamp,
+            source: fragment.source,
+            ends_frame: fragment.ends_frame,
+            at: fragment.at,
+            arrival: fragment.arrival,
+            hits: fragment.hits.to_vec(),
+        }
+    }
+}
+
+thread_local! {
+    /// One pool for all fragments of a test.
+    static FRAGMENTS: RefCell<PoolCache> = {
+        let pool = fragment_pool(32, PoolConfig::default()).unwrap();
+        RefCell::new(pool.cache(2).unwrap())
+    };
+}
+
+/// Fragments in one buffer.
+pub(crate) fn stored(parts: &[Part]) -> Fragments {
+    let mut fragments = FRAGMENTS.with_borrow_mut(Fragments::new).unwrap();
+    for part in parts {
+        assert!(fragments.push(&Fragment {
+            timestamp: part.timestamp,
+            source: part.source,
+            ends_frame: part.ends_frame,
+            at: part.at,
+            arrival: part.arrival,
+            hits: &part.hits,
+        }));
+    }
+    fragments
+}
+
 /// A whole frame of one event with one hit, which tells source and time stamp.
-pub(crate) fn fragment(source: u16, timestamp: u64, at_us: u64) -> Fragment {
-    let mut hits = List::default();
-    assert!(hits.extend(&[hit((timestamp % 100) as u16 + 100 * source)]));
-    Fragment {
+pub(crate) fn fragment(source: u16, timestamp: u64, at_us: u64) -> Part {
+    Part {
         timestamp,
         source,
         ends_frame: true,
         at: Moment(at_us * 1000),
         arrival: Tsc(at_us),
-        hits,
+        hits: vec![hit((timestamp % 100) as u16 + 100 * source)],
     }
 }
 
@@ -90,10 +139,15 @@ impl Rig {
     }
 
     /// Gives it one fragment.
-    pub(crate) fn put(&mut self, fragment: Fragment) {
-        self.frames += u64::from(fragment.ends_frame);
+    pub(crate) fn put(&mut self, part: Part) {
+        self.put_all(&[part]);
+    }
+
+    /// Gives it some in one buffer.
+    pub(crate) fn put_all(&mut self, parts: &[Part]) {
+        self.frames += parts.iter().filter(|part| part.ends_frame).count() as u64;
         let mut batch = Batch::with_capacity(1);
-        batch.push(fragment).unwrap();
+        batch.push(stored(parts)).unwrap();
         self.build.process(&mut batch, &mut self.out);
     }
 

@@ -6,7 +6,7 @@
 
 use super::{Events, FormatError, HitsFrame, MAX_HITS, PMS, gap_code};
 use crate::rich::Hit;
-use crate::simd::{Decoder, LANES, Simd, Words};
+use crate::simd::{Decoder, LANES, Words};
 
 /// Bytes of indices of an event that is read in this way; one with more is read code by code.
 const CODES: usize = 2 * LANES;
@@ -17,10 +17,21 @@ const MAX_PAYLOAD: usize = u16::MAX as usize;
 /// An event takes two bytes at least, and so does a hit.
 const MAX_EVENTS: usize = MAX_PAYLOAD / 2;
 
-/// The events of a frame.
+/// Takes the events of a frame.
+pub trait EventSink {
+    /// Where the hits of the next event are to be written, and some more behind them that are of no
+    /// meaning; `None` if there is no room for more, which ends the decoding.
+    fn place(&mut self) -> Option<&mut [Hit; MAX_HITS]>;
+    /// There is an event: its timestamp (slots of 25 ns, ascending strictly), and how many hits it
+    /// has at the [place](Self::place) (photomultiplier indices ascending strictly, possibly none).
+    fn event(&mut self, timestamp: u64, hits: usize);
+    /// Forgets the events of this frame: it is not sound.
+    fn refuse(&mut self);
+}
+
+/// The events of a frame, in memory of their own.
 #[derive(Clone, Debug)]
 pub struct Decoded {
-    simd: Simd,
     events: Vec<Event>,
     /// Those of all events; a vector is stored whole, wherever its first lane belongs.
     hits: Box<[Hit]>,
@@ -33,19 +44,23 @@ struct Event {
     end: usize,
 }
 
+impl Default for Decoded {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Decoded {
-    /// Room for those of any frame, to be decoded by `simd`.
+    /// Room for those of any frame.
     #[must_use]
-    pub fn new(simd: Simd) -> Self {
+    pub fn new() -> Self {
         Self {
-            simd,
             events: Vec::with_capacity(MAX_EVENTS),
             hits: vec![Hit::default(); MAX_PAYLOAD / 2 + MAX_HITS].into(),
         }
     }
 
-    /// The events, in their order: the timestamp of each (slots of 25 ns, ascending strictly), and
-    /// its hits (photomultiplier indices ascending strictly, possibly none).
+    /// The events, in their order: the timestamp of each, and its hits.
     #[must_use]
     pub fn events(&self) -> impl ExactSizeIterator<Item = (u64, &[Hit])> {
         let mut start = 0;
@@ -56,36 +71,53 @@ impl Decoded {
         })
     }
 
-    pub(super) fn clear(&mut self) {
+    /// Forgets them, for those of the next frame.
+    pub fn clear(&mut self) {
         self.events.clear();
     }
 
-    /// Checks and takes the events of a frame; none if it is refused.
-    #[inline]
-    pub(super) fn fill(&mut self, frame: &HitsFrame) -> Result<(), FormatError> {
-        let to = &mut *self;
-        let filled = to.simd.decode(Fill { frame, to });
-        filled.inspect_err(|_| self.clear())
+    #[inline(always)]
+    fn end(&self) -> usize {
+        self.events.last().map_or(0, |event| event.end)
     }
 }
 
-struct Fill<'a> {
-    frame: &'a HitsFrame<'a>,
-    to: &'a mut Decoded,
+impl EventSink for Decoded {
+    #[inline(always)]
+    fn place(&mut self) -> Option<&mut [Hit; MAX_HITS]> {
+        let end = self.end();
+        self.hits[end..].first_chunk_mut()
+    }
+
+    #[inline(always)]
+    fn event(&mut self, timestamp: u64, hits: usize) {
+        let end = self.end() + hits;
+        self.events.push(Event { timestamp, end });
+    }
+
+    fn refuse(&mut self) {
+        self.clear();
+    }
 }
 
-impl Decoder for Fill<'_> {
+/// Checks the events of a frame, and shows them to a sink.
+pub(super) struct Fill<'a, S> {
+    pub(super) frame: &'a HitsFrame<'a>,
+    pub(super) to: &'a mut S,
+}
+
+impl<S: EventSink> Decoder for Fill<'_, S> {
     type Out = Result<(), FormatError>;
 
     #[inline(always)]
     fn scalar(self) -> Self::Out {
         self.frame.check_events()?;
-        let (mut events, mut end) = (self.frame.events(), 0);
-        while let Some(hits) = self.to.hits[end..].first_chunk_mut()
+        let mut events = self.frame.events();
+        while let Some(hits) = self.to.place()
             && let Some((timestamp, hits)) = events.next_into(hits)
         {
-            end += hits.len();
-            self.to.events.push(Event { timestamp, end });
+            let count = hits.len();
+            self.to.event(timestamp, count);
         }
         Ok(())
     }
@@ -96,56 +128,57 @@ impl Decoder for Fill<'_> {
             return Ok(());
         }
         // What is wrong is found code by code.
-        self.to.clear();
+        self.to.refuse();
         self.scalar()
     }
 }
 
-impl Fill<'_> {
+impl<S: EventSink> Fill<'_, S> {
     /// Takes the events of a frame that is sound.
     #[inline(always)]
     fn sound<W: Words>(&mut self, isa: W::Isa) -> Option<()> {
-        let payload = self.frame.payload;
-        let used = self.events::<W>(isa, payload, payload.len())?;
+        let (payload, first) = (self.frame.payload, self.frame.first_timestamp);
+        let mut left = self.frame.event_count;
+        let mut timestamp = first.wrapping_sub(1);
+        let used = self.events::<W>(isa, payload, payload.len(), &mut left, &mut timestamp)?;
         // The last events, which have too little behind them.
         let rest = &payload[used..];
         let mut padded = [0; 2 * REACH];
         padded.get_mut(..rest.len())?.copy_from_slice(rest);
-        let used = self.events::<W>(isa, &padded, rest.len())?;
+        let used = self.events::<W>(isa, &padded, rest.len(), &mut left, &mut timestamp)?;
 
-        let events = &self.to.events;
-        let whole = used == rest.len() && events.len() == usize::from(self.frame.event_count);
-        // The first event has no gap, and the sum of all has not passed 2^64.
-        let (first, start) = (events.first(), self.frame.first_timestamp);
-        let in_time = first.is_none_or(|event| event.timestamp == start)
-            && events.last().is_none_or(|event| event.timestamp >= start);
-        (whole && in_time).then_some(())
+        // The sum of all gaps has not passed 2^64.
+        let in_time = self.frame.event_count == 0 || timestamp >= first;
+        (used == rest.len() && left == 0 && in_time).then_some(())
     }
 
-    /// Takes events from the first `len` bytes until they end, or there are less than [`REACH`]
-    /// bytes behind; returns how many bytes they have.
+    /// Takes events from the first `len` bytes until none are left, or there are less than [`REACH`]
+    /// bytes behind; returns how many bytes they have. `timestamp` is that of the event before.
     #[inline(always)]
-    fn events<W: Words>(&mut self, isa: W::Isa, bytes: &[u8], len: usize) -> Option<usize> {
-        let to = &mut *self.to;
-        let last = to.events.last().copied();
-        let mut end = last.map_or(0, |event| event.end);
-        let before = self.frame.first_timestamp.wrapping_sub(1);
-        let mut timestamp = last.map_or(before, |event| event.timestamp);
-        let mut left = usize::from(self.frame.event_count) - to.events.len();
+    fn events<W: Words>(
+        &mut self,
+        isa: W::Isa,
+        bytes: &[u8],
+        len: usize,
+        left: &mut u16,
+        timestamp: &mut u64,
+    ) -> Option<usize> {
         let mut at = 0;
-        while left > 0
+        while *left > 0
             && let Some(event) = bytes[at..].first_chunk()
         {
-            let hits: &mut [Hit; MAX_HITS] = to.hits[end..].first_chunk_mut()?;
+            let hits = self.to.place()?;
             let (gap, used, count) = match short_event::<W>(isa, event, hits) {
                 Some(event) => event,
                 None => long_event(bytes.get(at..len)?, hits)?,
             };
-            timestamp = timestamp.wrapping_add(1 + gap);
-            end += count;
+            if gap > 0 && *left == self.frame.event_count {
+                return None;
+            }
+            *timestamp = timestamp.wrapping_add(1 + gap);
             at += used;
-            left -= 1;
-            to.events.push(Event { timestamp, end });
+            *left -= 1;
+            self.to.event(*timestamp, count);
         }
         (at <= len).then_some(at)
     }

@@ -246,8 +246,8 @@ fn check_accepted(bytes: &[u8]) {
     let parsed = HitsFrame::parse(bytes);
     let expected = parsed.as_ref().map(read);
     for simd in Simd::all() {
-        let mut decoded = Decoded::new(simd);
-        let events = HitsFrame::decode(bytes, &mut decoded).map(|_| all(&decoded));
+        let mut decoded = Decoded::new();
+        let events = HitsFrame::decode(bytes, simd, &mut decoded).map(|_| all(&decoded));
         assert_eq!(
             events.as_ref(),
             expected.as_ref().map_err(|cause| *cause),
@@ -322,8 +322,8 @@ fn a_frame_that_is_as_long_as_can_be_is_decoded() {
         bytes[14..16].copy_from_slice(&(payload.len() as u16).to_le_bytes());
         bytes.extend(payload);
         for simd in Simd::all() {
-            let mut decoded = Decoded::new(simd);
-            HitsFrame::decode(&bytes, &mut decoded).unwrap();
+            let mut decoded = Decoded::new();
+            HitsFrame::decode(&bytes, simd, &mut decoded).unwrap();
             assert_eq!(decoded.events().len(), count);
             assert!(decoded.events().all(|(_, hits)| hits.len() == each));
         }

@@ -1,0 +1,115 @@
+//! An event from its first hit to its last owner.
+#![allow(clippy::unwrap_used)]
+use pollux_mempool::{Mempool, PoolConfig};
+
+use super::*;
+
+fn hits(pms: std::ops::Range<u16>) -> Vec<Hit> {
+    pms.map(|pm| Hit { pm, fine: pm % 256 }).collect()
+}
+
+const HEAD: EventHead = EventHead {
+    timestamp: 0x0102_0304_0506_0708,
+    sources: 0b1011,
+    complete: true,
+    hits: 5,
+    arrival: Tsc(9),
+};
+
+#[test]
+fn an_event_is_one_buffer_from_its_first_hit_to_its_last_owner() {
+    let pool = event_pool(8, PoolConfig::default()).unwrap();
+    let mut cache = pool.cache(4).unwrap();
+    // Twice, as the second time the buffer is not fresh.
+    for n in [3_u16, 0] {
+        let mut draft = Draft::new(&mut cache).unwrap();
+        assert_eq!(draft.hits(), 0);
+        assert!(draft.insert(0, &hits(7..9)) && draft.insert(0, &hits(0..2)));
+        assert!(draft.insert(2, &hits(4..5)) && draft.insert(9, &[]));
+        let span = Span { guard: 1, width: 0 };
+        let event = draft.finish(&EventHead { hits: 999, ..HEAD }, span);
+        assert_eq!(event.hits(), [hits(0..2), hits(4..5), hits(7..9)].concat());
+        assert_eq!((event.head(), event.view().span()), (HEAD, span));
+
+        let rings: Vec<_> = (0..n)
+            .map(|hits| Ring {
+                hits,
+                ..Ring::default()
+            })
+            .collect();
+        let event = event.reconstructed(&rings);
+        assert!(event.rings() == rings && event.view().verdict() == Verdict::default());
+        let verdict = Verdict {
+            rules: n as u8,
+            rule_set: 0x1234,
+            monitored: n == 0,
+        };
+        let decision = event.decided(verdict);
+        assert_eq!((decision.verdict(), decision.head()), (verdict, HEAD));
+
+        let decision = Decision::try_from(Mbuf::from(decision)).unwrap();
+        let frozen = Mbuf::from(decision).freeze();
+        let (one, other) = (frozen.clone(), EventView::of(frozen.data()).unwrap());
+        assert_eq!(
+            format!("{other:?}"),
+            format!("{:?}", EventView::of(one.data()).unwrap())
+        );
+        assert_eq!((other.hits().len(), other.rings()), (5, &rings[..]));
+        drop((frozen, one));
+    }
+    drop(cache);
+    assert_eq!(pool.available(), 8);
+}
+
+#[test]
+fn hits_are_added_whole_or_not_at_all_and_rings_up_to_their_room() {
+    let pool = event_pool(2, PoolConfig::default()).unwrap();
+    let mut draft = Draft::new(&mut pool.cache(2).unwrap()).unwrap();
+    let places: [Hit; 40] = std::array::from_fn(|n| hits(0..40)[n]);
+    assert!(draft.append(&places, 40) && draft.append(&places, 3) && draft.append(&places, 0));
+    assert!(draft.insert(43, &hits(43..500)));
+    assert!(!draft.insert(500, &hits(0..13)) && !draft.append(&places, 13));
+    assert!(draft.insert(500, &hits(500..505)) && draft.append(&places, 7));
+    assert!(!draft.insert(0, &hits(0..1)) && !draft.append(&places, 1));
+    let event = draft.finish(&EventHead::default(), Span::default());
+    let expected = [hits(0..40), hits(0..3), hits(43..505), hits(0..7)].concat();
+    assert_eq!(event.hits(), expected);
+    let event = event.reconstructed(&[Ring::default(); MAX_RINGS + 1]);
+    assert_eq!(event.rings().len(), MAX_RINGS);
+}
+
+#[test]
+fn other_buffers_are_no_events() {
+    let small = Mempool::new(PoolConfig {
+        buffers: 2,
+        data_room: 64,
+        headroom: 0,
+        ..PoolConfig::default()
+    });
+    let small = small.unwrap();
+    assert!(Draft::new(&mut small.cache(2).unwrap()).is_none());
+    assert_eq!(small.available(), 2);
+
+    let pool = event_pool(4, PoolConfig::default()).unwrap();
+    let mut cache = pool.cache(4).unwrap();
+    let draft = Draft::new(&mut cache).unwrap();
+    let built = draft.finish(&EventHead::default(), Span::default());
+    assert!(built.view().rings().is_empty() && built.hits().is_empty());
+    let built = Decision::try_from(Mbuf::from(built)).unwrap_err();
+    let event = Event::try_from(built).unwrap();
+    let decided = event.reconstructed(&[]).decided(Verdict::default());
+    assert!(Event::try_from(Mbuf::from(decided)).is_err());
+    let empty = cache.alloc().unwrap();
+    let empty = Event::try_from(empty).unwrap_err();
+    assert!(EventView::of(empty.data()).is_none());
+    let bytes = [0_u64; FRONT / 8 + 1];
+    assert!(EventView::of(bytes.as_bytes()).is_some());
+    assert!(
+        EventView::of(&bytes.as_bytes()[4..]).is_none(),
+        "misaligned"
+    );
+    assert!(
+        EventView::of(&bytes.as_bytes()[..FRONT + 3]).is_none(),
+        "half a hit"
+    );
+}
