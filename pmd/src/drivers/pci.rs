@@ -58,6 +58,12 @@ pub(crate) const DESCRIPTION: Description = Description {
         card::options::IP,
         card::options::MAC,
         card::options::LOOP,
+        card::options::HOLD,
+        card::options::WAKE_EVENTS,
+        card::options::WAKE_HOLD,
+        card::options::CLOCK,
+        card::options::CLOCK_TOLERANCE,
+        card::options::PRESET,
     ],
     features: &[
         (Feature::Receive, Support::Yes),

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::nic::Nic;
 use super::registers::{clop, host, port, timing, tlb, tx};
-use crate::bus::Device;
 use crate::bus::registers::Register;
+use crate::bus::{Bus, Device};
 use crate::driver::Statistics;
 use crate::ledger::{Cause, Tally};
 
@@ -139,7 +139,7 @@ pub(super) fn statistics<D: Device>(nic: &Nic<D>, lists: &[usize]) -> Statistics
             add(format!("ring{n}_"), nic.at.tx, register, n);
         }
     }
-    for register in counters(host::REGISTERS, host::WRITES, host::INTERRUPTS) {
+    for register in counters(host::REGISTERS, host::WRITES, host::EVENTS_DISCARDED) {
         add("host_".into(), nic.at.host, register, 0);
     }
     for register in counters(tlb::REGISTERS, tlb::FAULTS, tlb::EVENTS_LOST) {
@@ -148,6 +148,8 @@ pub(super) fn statistics<D: Device>(nic: &Nic<D>, lists: &[usize]) -> Statistics
     for register in counters(timing::REGISTERS, timing::CLOCKS, timing::EVENTS_LOST) {
         add("timing_".into(), nic.at.timing, register, 0);
     }
+    let bursts = nic.bus.read32(nic.at.timing + timing::BURSTS.at);
+    all.push((Cow::Borrowed("timing_bursts"), bursts.into()));
     all
 }
 

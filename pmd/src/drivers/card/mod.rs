@@ -23,6 +23,10 @@
 //! wire n. Frames that are received come by the catch-all list of their wire and are copied once,
 //! into buffers of the pool; those that are sent are read by the card from where they are.
 //!
+//! The spec says how long frames and loops are held back, and what the timing input means. Bursts,
+//! triggers, clocks and what is wrong with them are counted ([`Driver::statistics`]); events of them
+//! are for who has streams.
+//!
 //! Payloads of chosen UDP ports come without a copy as [`Streams`], in buffers that the card fills;
 //! payloads that are sent so get their headers from the card.
 //!
@@ -61,8 +65,6 @@ mod tx;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use pollux_mempool::time::Ns;
 
 pub use self::events::Wake;
 pub use self::generator::Generator;
@@ -107,9 +109,6 @@ const BUFFERS: usize = 8;
 
 /// The receive queue that is told of faults of the TLB.
 const FAULTS_TO: usize = 0;
-
-/// How long a frame waits at most for others to share its buffer with.
-const HOLD: Ns = Ns(2_000);
 
 /// Looks at a device and takes it over.
 ///
@@ -175,6 +174,8 @@ impl<D: Device> Card<D> {
         let controls: Vec<_> = (0..ports)
             .map(|n| Control::set_up(nic, n, self.options.mac, &self.options, catch))
             .collect();
+        // Its edges are counted; events of them are for who has streams.
+        Timing::new(nic, 0, &self.options.timing)?;
         let mut tlb = Tlb::new(nic, FAULTS_TO);
         let mut rx = Vec::new();
         let mut tx: Vec<Box<dyn TxDriver>> = Vec::new();
@@ -183,6 +184,7 @@ impl<D: Device> Card<D> {
             let memory = self.memory(number, config.ring);
             let waiting = memory.buffers + memory::FAULTS;
             let (events, mapping) = Events::new(nic, n, waiting, interrupts.clone())?;
+            events.set_wake(self.options.wake);
             running.mappings.push(mapping);
             let (list, mapping) = List::new(nic, &mut tlb, n, &memory)?;
             running.mappings.push(mapping);
@@ -248,7 +250,7 @@ impl<D: Device> Card<D> {
             stream: number as u16,
             buffers: (ring * PER_FRAME / size).next_power_of_two().max(BUFFERS),
             size,
-            timeout: HOLD,
+            timeout: self.options.hold,
             framing: Framing::Records,
             memory: self.nic.device.memory(),
         }
@@ -277,7 +279,7 @@ impl<D: Device> Driver for Card<D> {
             mac: Some(self.options.mac),
             max_frame: self.options.mtu + ETHERNET,
             checksum_offload: false,
-            wire_time: false,
+            wire_time: self.options.timing.preset.is_some(),
             recorded: false,
             kernel_backed: false,
         }

@@ -2,7 +2,11 @@
 
 use std::net::Ipv4Addr;
 
+use pollux_mempool::time::{Ns, WireTime};
+
+use super::events::Wake;
 use super::nic::MAX_PORTS;
+use super::timing::{ExternalClock, TimingConfig};
 use crate::driver::SpecOption;
 use crate::driver::filter::{Filter, Multicast};
 use crate::net::MacAddr;
@@ -35,9 +39,76 @@ pub(in super::super) const LOOP: SpecOption = SpecOption {
            and not to their wires",
 };
 
+/// Option `hold`.
+pub(in super::super) const HOLD: SpecOption = SpecOption {
+    key: "hold",
+    values: "NS",
+    default: "2000",
+    text: "Pollux's card: how long a frame waits at most for others, to be announced with them",
+};
+
+/// Option `wake-events`.
+pub(in super::super) const WAKE_EVENTS: SpecOption = SpecOption {
+    key: "wake-events",
+    values: "N",
+    default: "1",
+    text: "Pollux's card: a loop that sleeps is woken when so many buffers of frames have been \
+           announced",
+};
+
+/// Option `wake-hold`.
+pub(in super::super) const WAKE_HOLD: SpecOption = SpecOption {
+    key: "wake-hold",
+    values: "NS",
+    default: "0",
+    text: "Pollux's card: ... or so long after the first of them, whichever comes first",
+};
+
+/// Option `clock`.
+pub(in super::super) const CLOCK: SpecOption = SpecOption {
+    key: "clock",
+    values: "NS",
+    default: "its own",
+    text: "Pollux's card: period of the clock at its timing input, by which its time goes, as in \
+           24.95",
+};
+
+/// Option `clock-tolerance`.
+pub(in super::super) const CLOCK_TOLERANCE: SpecOption = SpecOption {
+    key: "clock-tolerance",
+    values: "NS",
+    default: "nobody looks",
+    text: "Pollux's card: how much sooner or later that clock may come; else it counts as early or \
+           lost (`timing_early`, `timing_lost`)",
+};
+
+/// Option `preset`.
+pub(in super::super) const PRESET: SpecOption = SpecOption {
+    key: "preset",
+    values: "NS",
+    default: "none",
+    text: "Pollux's card: the time that a start of burst at its timing input sets, from which on \
+           frames carry stamps",
+};
+
 /// The options that its specs have.
-pub(in super::super) const OPTIONS: &[&str] =
-    &["mtu", "promisc", "multicast", IP.key, MAC.key, LOOP.key];
+pub(in super::super) const OPTIONS: &[&str] = &[
+    "mtu",
+    "promisc",
+    "multicast",
+    IP.key,
+    MAC.key,
+    LOOP.key,
+    HOLD.key,
+    WAKE_EVENTS.key,
+    WAKE_HOLD.key,
+    CLOCK.key,
+    CLOCK_TOLERANCE.key,
+    PRESET.key,
+];
+
+/// Longest that frames and loops may be held back, in nanoseconds: a second.
+const MOST_HELD: usize = 1_000_000_000;
 
 /// Longest packet: what is left of the largest frame of 9600 bytes without header, a tag of a VLAN
 /// and FCS.
@@ -58,6 +129,12 @@ pub(super) struct Options {
     pub(super) multicast: bool,
     /// Each port hears the other of its pair.
     pub(super) looped: bool,
+    /// How long a frame waits at most for others to share its buffer with.
+    pub(super) hold: Ns,
+    /// When a loop that sleeps is woken.
+    pub(super) wake: Wake,
+    /// How the card tells the time.
+    pub(super) timing: TimingConfig,
 }
 
 impl Options {
@@ -91,6 +168,12 @@ impl Options {
             promiscuous: filter.promiscuous,
             multicast,
             looped: spec.switch(LOOP.key, false)?,
+            hold: held(spec, HOLD.key, 2_000)?,
+            wake: Wake {
+                events: spec.number(WAKE_EVENTS.key, 1..=0xffff)?.unwrap_or(1) as u16,
+                hold: held(spec, WAKE_HOLD.key, 0)?,
+            },
+            timing: timing(spec)?,
         })
     }
 
@@ -107,6 +190,46 @@ impl Options {
     pub(super) fn longest(&self) -> usize {
         self.mtu + ETHERNET + TAG
     }
+}
+
+fn held(spec: &PortSpec, key: &str, default: usize) -> Result<Ns, PortError> {
+    let ns = spec.number(key, 0..=MOST_HELD)?.unwrap_or(default);
+    Ok(Ns(ns as u64))
+}
+
+fn timing(spec: &PortSpec) -> Result<TimingConfig, PortError> {
+    let tolerance = spec.number(CLOCK_TOLERANCE.key, 0..=MOST_HELD)?;
+    let clock = match spec.option(CLOCK.key) {
+        Some(text) => Some(ExternalClock {
+            period: period(text)
+                .ok_or_else(|| spec.bad_value(CLOCK.key, text, "nanoseconds, below 65536"))?,
+            tolerance: tolerance.map(|ns| Ns(ns as u64)),
+        }),
+        None if tolerance.is_some() => {
+            return Err(PortError::Unsupported {
+                port: spec.to_string(),
+                asked: format!("{} without a {}", CLOCK_TOLERANCE.key, CLOCK.key),
+                offered: format!("both, as in {}=25,{}=3", CLOCK.key, CLOCK_TOLERANCE.key),
+            });
+        }
+        None => None,
+    };
+    let preset = spec.option(PRESET.key);
+    let preset = preset.map(|_| spec.parse_option(PRESET.key, 0, "nanoseconds"));
+    Ok(TimingConfig {
+        clock,
+        preset: preset.transpose()?.map(WireTime),
+        // Nobody takes them: a port passes on frames.
+        events: 0,
+    })
+}
+
+/// A period in ns / 65536.
+fn period(ns: &str) -> Option<u32> {
+    let parts = (ns.parse::<f64>().ok()? * 65536.0).round();
+    (1.0..=f64::from(u32::MAX))
+        .contains(&parts)
+        .then_some(parts as u32)
 }
 
 fn ips(spec: &PortSpec) -> Result<Vec<Ipv4Addr>, PortError> {

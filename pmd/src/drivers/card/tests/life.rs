@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use pollux_card_model::{LinkSignal, SimulatedCard, WireFrame};
+use pollux_card_model::registers::event;
+use pollux_card_model::{LinkSignal, SimulatedCard, TimingInput, WireFrame};
+use pollux_mempool::time::WireTime;
+use pollux_mempool::{Burst, Mbuf};
 
 use super::{Bench, MAC, frame_to, pool, probe};
-use crate::bus::fake::FakeDevice;
+use crate::bus::fake::{FakeDevice, Model};
 use crate::drivers::card::model::Card;
 use crate::drivers::quiet;
 use crate::ledger::Cause;
@@ -132,6 +135,11 @@ fn what_cannot_be_is_refused_with_what_there_is() {
             error("ip=1.2.3.4+1.2.3.4+1.2.3.4+1.2.3.4+1.2.3.4", config()),
             "up to four",
         ),
+        (error("hold=1s", config()), "0 to 1000000000"),
+        (error("wake-events=0", config()), "1 to 65535"),
+        (error("clock=70000", config()), "below 65536"),
+        (error("clock-tolerance=3", config()), "clock=25"),
+        (error("preset=soon", config()), "nanoseconds"),
         (error("", five), "at most 4"),
         (error("", long), "rings of at most 65536"),
     ];
@@ -161,6 +169,62 @@ fn registers_and_statistics_are_shown_to_people() {
         let found = statistics.iter().find(|(known, _)| known == name);
         assert_eq!(found.map(|&(_, count)| count), Some(count), "{name}");
     }
+    bench.stop();
+}
+
+/// By the spec: frames are announced together, a loop is woken for several buffers, and the timing
+/// input stamps and is watched.
+#[test]
+fn frames_are_held_and_stamped_as_the_spec_says() {
+    let options = "hold=500000,wake-events=2,wake-hold=900000,clock=10000,clock-tolerance=3000,\
+                   preset=5000";
+    let mut bench = Bench::new(options, 1, pool(256, 2048));
+    assert!(bench.started.port.capabilities().wire_time);
+    let registers = |bench: &Bench, at: usize| {
+        bench
+            .device
+            .with(|card, world| Model::read(card, world, 0, at, 4))
+    };
+    let wakes = [event::QUEUE_COUNT, event::QUEUE_HOLD].map(|it| event::THIS.at + it.at);
+    // Cycles of 4 ns.
+    assert_eq!(wakes.map(|at| registers(&bench, at)), [2, 225_000]);
+    bench.arrive(0, &frame_to(MAC, 60));
+    bench.pass(400_000);
+    assert!(bench.receive_on(0).is_empty(), "it waits for others");
+    let pulse = |bench: &Bench, input, then| {
+        bench.with(|card| card.0.pulse(input));
+        bench.pass(then);
+    };
+    pulse(&bench, TimingInput::Start, 100_000);
+    pulse(&bench, TimingInput::Clock, 10_000);
+    pulse(&bench, TimingInput::Clock, 2_000);
+    pulse(&bench, TimingInput::Clock, 1_000);
+    bench.arrive(0, &frame_to(MAC, 64));
+    bench.pass(600_000);
+    let mut burst = Burst::<16>::new();
+    let cache = bench.cache.as_mut().unwrap();
+    bench.started.rx[0].rx(cache, &mut burst);
+    let stamps: Vec<_> = burst.iter().map(Mbuf::wire_time).collect();
+    cache.free_burst(&mut burst);
+    bench.delivered += stamps.len() as u64;
+    assert_eq!(stamps, [None, Some(WireTime(35_000))]);
+    let statistics = bench.started.port.statistics();
+    let count = |name: &str| {
+        statistics
+            .iter()
+            .find(|(known, _)| known == name)
+            .unwrap()
+            .1
+    };
+    assert_eq!(
+        ["timing_bursts", "timing_clocks", "timing_early"].map(count),
+        [1, 3, 1]
+    );
+    assert!(
+        count("timing_lost") > 0,
+        "before the first one, and behind the last"
+    );
+    assert_eq!(count("host_events_discarded"), 0);
     bench.stop();
 }
 
