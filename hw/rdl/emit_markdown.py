@@ -6,7 +6,7 @@ HEADER = """\
 
 {text}
 
-All are 32 bits wide and little-endian. A register of 64 bits is two, the low half first: a read of the low half keeps the high half for the read that follows; a write takes effect with the high half. In tables, which modules keep for themselves, a write of either half takes effect at once where nothing else is said. Reading never changes anything. Where there is no register, reads give 0 and writes do nothing.
+All are 32 bits wide and little-endian. A register of 64 bits is two, the low half first: a read of the low half keeps the high half for the read that follows; a write takes effect with the high half, and writes of less than 32 bits do nothing. Of all others single bytes may be written. In tables, which modules keep for themselves, a write of either half takes effect at once where nothing else is said. Reading never changes anything. Where there is no register, reads give 0 and writes do nothing.
 
 | access | |
 | --- | --- |

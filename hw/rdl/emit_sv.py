@@ -139,7 +139,8 @@ def access(block):
     lines += [
         f"    wire here = {here};",
         "    wire write = here && acc_write;",
-        "    wire unused = &{1'b0, acc_addr[1:0], keep, put, hold, high, write};",
+        "    wire whole = write && &acc_wstrb;",
+        "    wire unused = &{1'b0, acc_addr[1:0], keep, put, hold, high, write, whole};",
     ]
     if block.windows:
         lines += [
@@ -157,8 +158,8 @@ def access(block):
         f"    assign acc_ready = {ready};",
         f"    assign acc_rdata = {data};",
         "",
-        "    // 64 bits: the low half waits for the high one.",
-        "    always_ff @(posedge clk) if (write) hold <= acc_wdata;",
+        "    // 64 bits: the low half waits for the high one. Bytes alone do nothing.",
+        "    always_ff @(posedge clk) if (whole) hold <= acc_wdata;",
         "",
     ]
     return lines
@@ -194,9 +195,9 @@ def storage(reg, bits):
             lines += written(reg, field, n, at, bits)
     if reg.notify:
         for n, at in enumerate(reg.places()):
-            last = at + 4 if reg.width == 64 else at
+            hit, last = ("whole", at + 4) if reg.width == 64 else ("write", at)
             name = f"wr_{reg.name.lower()}" + (f"[{n}]" if reg.count > 1 else "")
-            lines.append(f"        {name} <= !rst && write && word == {literal(bits - 2, last >> 2)};")
+            lines.append(f"        {name} <= !rst && {hit} && word == {literal(bits - 2, last >> 2)};")
     lines += ["    end", ""]
     return lines
 
@@ -218,7 +219,7 @@ def written(reg, field, n, at, bits):
         new = part(f"set_{signal(reg, field)}", field, reg.count, n)
         lines.append(f"        else {name} <= ({name} & ~({{{field.width}{{{hit}}}}} & put{span})) | {new};")
     elif reg.width == 64:
-        hit = f"write && word == {literal(bits - 2, (at + 4) >> 2)}"
+        hit = f"whole && word == {literal(bits - 2, (at + 4) >> 2)}"
         top = field.width - 33
         lines.append(f"        else if ({hit}) {name} <= {{acc_wdata[{top}:0], hold}};")
     elif field.width == 32:

@@ -140,6 +140,16 @@ impl<C: SimulatedCard> Rig<C> {
         self.write(&event::THIS, 0, event::QUEUE_CTRL, queue, control);
     }
 
+    /// Zeroes the records of a queue that is off, and looks for its first one next.
+    pub fn forget_events(&mut self, queue: usize) {
+        let at = self.base + (queue * QUEUE_BYTES) as u64;
+        self.device
+            .with(|_, memory| memory.write(at, &[0; QUEUE_BYTES]));
+        if let Some(consumed) = self.consumed.get_mut(queue) {
+            *consumed = 0;
+        }
+    }
+
     /// Writes number `n` of a register in a block.
     pub fn write(&self, block: &Block, which: usize, register: Register, n: usize, value: u32) {
         self.bus

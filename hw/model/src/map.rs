@@ -56,6 +56,23 @@ pub struct Block {
     pub registers: &'static [Register],
 }
 
+impl Block {
+    /// The high half of a register of 64 bits whose low half this is.
+    #[must_use]
+    pub fn high_half(&self, low: &Register) -> Option<&'static Register> {
+        let is_high = |name: &str| name.strip_suffix("_HIGH") == Some(low.name);
+        self.registers.iter().find(|other| is_high(other.name))
+    }
+
+    /// Whether a register is a setting of 64 bits, or its high half: it takes effect as a whole. Rows
+    /// of tables, of which the map does not say what they hold after a reset, do so by words.
+    #[must_use]
+    pub fn takes_effect_as_one(&self, register: &Register) -> bool {
+        let is_half = self.high_half(register).is_some() || register.name.ends_with("_HIGH");
+        is_half && register.writable != 0 && register.known != 0
+    }
+}
+
 /// Makes a module of constants for each block, and the list of them.
 macro_rules! registers {
     ($(

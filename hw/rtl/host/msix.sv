@@ -21,7 +21,7 @@ module msix #(
     // Interrupts are asked for, for one cycle.
     input  logic [VECTORS-1:0] s_irq,
 
-    // BAR 2, by whole words.
+    // BAR 2, by whole words: others do nothing (7.7.2).
     input  logic [11:0]        s_axil_addr,
     input  logic               s_axil_awvalid,
     output logic               s_axil_awready,
@@ -81,7 +81,7 @@ module msix #(
     wire [1:0]   word       = acc_addr[3:2];
     wire         known      = entry_wide < VECTORS;
     wire         is_pending = acc_addr[11:2] == 10'h200;
-    wire         write      = acc_valid && acc_write && known;
+    wire         write      = acc_valid && acc_write && known && &acc_wstrb;
 
     assign acc_ready = 1'b1;
     assign acc_rdata = is_pending ? 32'(pending) : !known ? 32'd0 : word == LOW ? low[entry] : word == HIGH ? high[entry]
@@ -137,7 +137,7 @@ module msix #(
         m_desc_immediate_data <= message;
     end
 
-    wire unused = &{1'b0, acc_addr[1:0], acc_wstrb, grant};
+    wire unused = &{1'b0, acc_addr[1:0], grant};
 
 `ifdef FORMAL
     // Any one vector: whether it is owed a write, and the writes of others while it may have its own.

@@ -84,12 +84,13 @@ module card_regs (
     wire [31:0] put = acc_wdata & mask;
     wire here = acc_valid && !done;
     wire write = here && acc_write;
-    wire unused = &{1'b0, acc_addr[1:0], keep, put, hold, high, write};
+    wire whole = write && &acc_wstrb;
+    wire unused = &{1'b0, acc_addr[1:0], keep, put, hold, high, write, whole};
     assign acc_ready = done;
     assign acc_rdata = rdata;
 
-    // 64 bits: the low half waits for the high one.
-    always_ff @(posedge clk) if (write) hold <= acc_wdata;
+    // 64 bits: the low half waits for the high one. Bytes alone do nothing.
+    always_ff @(posedge clk) if (whole) hold <= acc_wdata;
 
     logic [31:0] store_scratch;
     always_ff @(posedge clk) begin

@@ -83,7 +83,8 @@ module clop_regs (
     wire in_outcome = acc_addr[14:13] == 2'd2;
     wire here = acc_valid && !done && !in_list && !in_outcome;
     wire write = here && acc_write;
-    wire unused = &{1'b0, acc_addr[1:0], keep, put, hold, high, write};
+    wire whole = write && &acc_wstrb;
+    wire unused = &{1'b0, acc_addr[1:0], keep, put, hold, high, write, whole};
     assign win_write = acc_write;
     assign win_addr = acc_addr;
     assign win_wdata = acc_wdata;
@@ -93,8 +94,8 @@ module clop_regs (
     assign acc_ready = done || (in_list && win_list_ready) || (in_outcome && win_outcome_ready);
     assign acc_rdata = in_outcome ? win_outcome_rdata : in_list ? win_list_rdata : rdata;
 
-    // 64 bits: the low half waits for the high one.
-    always_ff @(posedge clk) if (write) hold <= acc_wdata;
+    // 64 bits: the low half waits for the high one. Bytes alone do nothing.
+    always_ff @(posedge clk) if (whole) hold <= acc_wdata;
 
     always_ff @(posedge clk) begin
         done <= !rst && here;

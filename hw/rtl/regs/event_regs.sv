@@ -80,30 +80,31 @@ module event_regs (
     wire [31:0] put = acc_wdata & mask;
     wire here = acc_valid && !done;
     wire write = here && acc_write;
-    wire unused = &{1'b0, acc_addr[1:0], keep, put, hold, high, write};
+    wire whole = write && &acc_wstrb;
+    wire unused = &{1'b0, acc_addr[1:0], keep, put, hold, high, write, whole};
     assign acc_ready = done;
     assign acc_rdata = rdata;
 
-    // 64 bits: the low half waits for the high one.
-    always_ff @(posedge clk) if (write) hold <= acc_wdata;
+    // 64 bits: the low half waits for the high one. Bytes alone do nothing.
+    always_ff @(posedge clk) if (whole) hold <= acc_wdata;
 
     always_ff @(posedge clk) begin
         if (rst) cfg_queue_base[63:0] <= 64'h0;
-        else if (write && word == 8'h41) cfg_queue_base[63:0] <= {acc_wdata[31:0], hold};
+        else if (whole && word == 8'h41) cfg_queue_base[63:0] <= {acc_wdata[31:0], hold};
         if (rst) cfg_queue_base[127:64] <= 64'h0;
-        else if (write && word == 8'h51) cfg_queue_base[127:64] <= {acc_wdata[31:0], hold};
+        else if (whole && word == 8'h51) cfg_queue_base[127:64] <= {acc_wdata[31:0], hold};
         if (rst) cfg_queue_base[191:128] <= 64'h0;
-        else if (write && word == 8'h61) cfg_queue_base[191:128] <= {acc_wdata[31:0], hold};
+        else if (whole && word == 8'h61) cfg_queue_base[191:128] <= {acc_wdata[31:0], hold};
         if (rst) cfg_queue_base[255:192] <= 64'h0;
-        else if (write && word == 8'h71) cfg_queue_base[255:192] <= {acc_wdata[31:0], hold};
+        else if (whole && word == 8'h71) cfg_queue_base[255:192] <= {acc_wdata[31:0], hold};
         if (rst) cfg_queue_base[319:256] <= 64'h0;
-        else if (write && word == 8'h81) cfg_queue_base[319:256] <= {acc_wdata[31:0], hold};
+        else if (whole && word == 8'h81) cfg_queue_base[319:256] <= {acc_wdata[31:0], hold};
         if (rst) cfg_queue_base[383:320] <= 64'h0;
-        else if (write && word == 8'h91) cfg_queue_base[383:320] <= {acc_wdata[31:0], hold};
+        else if (whole && word == 8'h91) cfg_queue_base[383:320] <= {acc_wdata[31:0], hold};
         if (rst) cfg_queue_base[447:384] <= 64'h0;
-        else if (write && word == 8'ha1) cfg_queue_base[447:384] <= {acc_wdata[31:0], hold};
+        else if (whole && word == 8'ha1) cfg_queue_base[447:384] <= {acc_wdata[31:0], hold};
         if (rst) cfg_queue_base[511:448] <= 64'h0;
-        else if (write && word == 8'hb1) cfg_queue_base[511:448] <= {acc_wdata[31:0], hold};
+        else if (whole && word == 8'hb1) cfg_queue_base[511:448] <= {acc_wdata[31:0], hold};
     end
 
     always_ff @(posedge clk) begin

@@ -88,7 +88,8 @@ module host_regs (
     wire in_counters = acc_addr[8:7] == 2'd2;
     wire here = acc_valid && !done && !in_counters;
     wire write = here && acc_write;
-    wire unused = &{1'b0, acc_addr[1:0], keep, put, hold, high, write};
+    wire whole = write && &acc_wstrb;
+    wire unused = &{1'b0, acc_addr[1:0], keep, put, hold, high, write, whole};
     assign win_write = acc_write;
     assign win_addr = acc_addr;
     assign win_wdata = acc_wdata;
@@ -97,8 +98,8 @@ module host_regs (
     assign acc_ready = done || (in_counters && win_counters_ready);
     assign acc_rdata = in_counters ? win_counters_rdata : rdata;
 
-    // 64 bits: the low half waits for the high one.
-    always_ff @(posedge clk) if (write) hold <= acc_wdata;
+    // 64 bits: the low half waits for the high one. Bytes alone do nothing.
+    always_ff @(posedge clk) if (whole) hold <= acc_wdata;
 
     always_ff @(posedge clk) begin
         if (rst) cfg_ctrl_quiesce <= 1'h0;

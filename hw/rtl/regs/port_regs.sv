@@ -126,7 +126,8 @@ module port_regs (
     wire in_arp = acc_addr[12:12] == 1'd1;
     wire here = acc_valid && !done && !in_counters && !in_arp;
     wire write = here && acc_write;
-    wire unused = &{1'b0, acc_addr[1:0], keep, put, hold, high, write};
+    wire whole = write && &acc_wstrb;
+    wire unused = &{1'b0, acc_addr[1:0], keep, put, hold, high, write, whole};
     assign win_write = acc_write;
     assign win_addr = acc_addr;
     assign win_wdata = acc_wdata;
@@ -136,8 +137,8 @@ module port_regs (
     assign acc_ready = done || (in_counters && win_counters_ready) || (in_arp && win_arp_ready);
     assign acc_rdata = in_arp ? win_arp_rdata : in_counters ? win_counters_rdata : rdata;
 
-    // 64 bits: the low half waits for the high one.
-    always_ff @(posedge clk) if (write) hold <= acc_wdata;
+    // 64 bits: the low half waits for the high one. Bytes alone do nothing.
+    always_ff @(posedge clk) if (whole) hold <= acc_wdata;
 
     always_ff @(posedge clk) begin
         if (rst) cfg_mac_ctrl_rx_enable <= 1'h0;
@@ -161,7 +162,7 @@ module port_regs (
 
     always_ff @(posedge clk) begin
         if (rst) cfg_mac <= 48'h0;
-        else if (write && word == 11'h7) cfg_mac <= {acc_wdata[15:0], hold};
+        else if (whole && word == 11'h7) cfg_mac <= {acc_wdata[15:0], hold};
     end
 
     always_ff @(posedge clk) begin

@@ -109,7 +109,8 @@ module timing_regs (
     wire in_counters = acc_addr[8:6] == 3'd4;
     wire here = acc_valid && !done && !in_counters;
     wire write = here && acc_write;
-    wire unused = &{1'b0, acc_addr[1:0], keep, put, hold, high, write};
+    wire whole = write && &acc_wstrb;
+    wire unused = &{1'b0, acc_addr[1:0], keep, put, hold, high, write, whole};
     assign win_write = acc_write;
     assign win_addr = acc_addr;
     assign win_wdata = acc_wdata;
@@ -118,8 +119,8 @@ module timing_regs (
     assign acc_ready = done || (in_counters && win_counters_ready);
     assign acc_rdata = in_counters ? win_counters_rdata : rdata;
 
-    // 64 bits: the low half waits for the high one.
-    always_ff @(posedge clk) if (write) hold <= acc_wdata;
+    // 64 bits: the low half waits for the high one. Bytes alone do nothing.
+    always_ff @(posedge clk) if (whole) hold <= acc_wdata;
 
     always_ff @(posedge clk) begin
         if (rst) cfg_ctrl_from_clock <= 1'h0;
@@ -163,13 +164,13 @@ module timing_regs (
 
     always_ff @(posedge clk) begin
         if (rst) cfg_set <= 64'h0;
-        else if (write && word == 7'hb) cfg_set <= {acc_wdata[31:0], hold};
-        wr_set <= !rst && write && word == 7'hb;
+        else if (whole && word == 7'hb) cfg_set <= {acc_wdata[31:0], hold};
+        wr_set <= !rst && whole && word == 7'hb;
     end
 
     always_ff @(posedge clk) begin
         if (rst) cfg_preset <= 64'h0;
-        else if (write && word == 7'hd) cfg_preset <= {acc_wdata[31:0], hold};
+        else if (whole && word == 7'hd) cfg_preset <= {acc_wdata[31:0], hold};
     end
 
     always_ff @(posedge clk) begin

@@ -86,7 +86,8 @@ module tlb_regs (
     wire in_entry = acc_addr[12:12] == 1'd1;
     wire here = acc_valid && !done && !in_counters && !in_entry;
     wire write = here && acc_write;
-    wire unused = &{1'b0, acc_addr[1:0], keep, put, hold, high, write};
+    wire whole = write && &acc_wstrb;
+    wire unused = &{1'b0, acc_addr[1:0], keep, put, hold, high, write, whole};
     assign win_write = acc_write;
     assign win_addr = acc_addr;
     assign win_wdata = acc_wdata;
@@ -96,8 +97,8 @@ module tlb_regs (
     assign acc_ready = done || (in_counters && win_counters_ready) || (in_entry && win_entry_ready);
     assign acc_rdata = in_entry ? win_entry_rdata : in_counters ? win_counters_rdata : rdata;
 
-    // 64 bits: the low half waits for the high one.
-    always_ff @(posedge clk) if (write) hold <= acc_wdata;
+    // 64 bits: the low half waits for the high one. Bytes alone do nothing.
+    always_ff @(posedge clk) if (whole) hold <= acc_wdata;
 
     always_ff @(posedge clk) begin
         if (rst) cfg_ctrl_event_fault <= 1'h0;

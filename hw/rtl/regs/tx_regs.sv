@@ -90,7 +90,8 @@ module tx_regs (
     wire in_counters = acc_addr[10:7] == 4'd8;
     wire here = acc_valid && !done && !in_counters;
     wire write = here && acc_write;
-    wire unused = &{1'b0, acc_addr[1:0], keep, put, hold, high, write};
+    wire whole = write && &acc_wstrb;
+    wire unused = &{1'b0, acc_addr[1:0], keep, put, hold, high, write, whole};
     assign win_write = acc_write;
     assign win_addr = acc_addr;
     assign win_wdata = acc_wdata;
@@ -99,18 +100,18 @@ module tx_regs (
     assign acc_ready = done || (in_counters && win_counters_ready);
     assign acc_rdata = in_counters ? win_counters_rdata : rdata;
 
-    // 64 bits: the low half waits for the high one.
-    always_ff @(posedge clk) if (write) hold <= acc_wdata;
+    // 64 bits: the low half waits for the high one. Bytes alone do nothing.
+    always_ff @(posedge clk) if (whole) hold <= acc_wdata;
 
     always_ff @(posedge clk) begin
         if (rst) cfg_ring_base[63:0] <= 64'h0;
-        else if (write && word == 9'h41) cfg_ring_base[63:0] <= {acc_wdata[31:0], hold};
+        else if (whole && word == 9'h41) cfg_ring_base[63:0] <= {acc_wdata[31:0], hold};
         if (rst) cfg_ring_base[127:64] <= 64'h0;
-        else if (write && word == 9'h51) cfg_ring_base[127:64] <= {acc_wdata[31:0], hold};
+        else if (whole && word == 9'h51) cfg_ring_base[127:64] <= {acc_wdata[31:0], hold};
         if (rst) cfg_ring_base[191:128] <= 64'h0;
-        else if (write && word == 9'h61) cfg_ring_base[191:128] <= {acc_wdata[31:0], hold};
+        else if (whole && word == 9'h61) cfg_ring_base[191:128] <= {acc_wdata[31:0], hold};
         if (rst) cfg_ring_base[255:192] <= 64'h0;
-        else if (write && word == 9'h71) cfg_ring_base[255:192] <= {acc_wdata[31:0], hold};
+        else if (whole && word == 9'h71) cfg_ring_base[255:192] <= {acc_wdata[31:0], hold};
     end
 
     always_ff @(posedge clk) begin

@@ -61,10 +61,10 @@ class TB:
         await self.step()
         self.dut.s_irq.value = 0
 
-    async def write(self, address, value):
+    async def write(self, address, value, strobe=15):
         dut = self.dut
         dut.s_axil_addr.value, dut.s_axil_wdata.value = address, value
-        dut.s_axil_wstrb.value, dut.s_axil_awvalid.value, dut.s_axil_wvalid.value = 15, 1, 1
+        dut.s_axil_wstrb.value, dut.s_axil_awvalid.value, dut.s_axil_wvalid.value = strobe, 1, 1
         await self.step()
         dut.s_axil_awvalid.value = dut.s_axil_wvalid.value = 0
         dut.s_axil_bready.value = 1
@@ -96,6 +96,9 @@ async def vectors_are_masked_at_first_and_the_table_reads_back(dut):
     assert await tb.read(16 * tb.vectors) == 0 and await tb.read(PENDING + 4) == 0
     await tb.write(16 * tb.vectors + 12, 0)
     assert await tb.read(12) == 1
+    for strobe in (1, 3, 7, 14):
+        await tb.write(12, 0, strobe)
+    assert await tb.read(12) == 1, "bytes alone are not written"
 
 
 @cocotb.test()

@@ -5,6 +5,7 @@ import struct
 
 import cocotb
 from cocotb.clock import Clock
+from cocotb.handle import Force, Release
 from cocotb.triggers import FallingEdge
 
 from core import Cycles, part
@@ -29,7 +30,7 @@ def port(number, register):
     return 0x10000 + 0x4000 * number + register
 
 
-RX_FRAMES, TX_FRAMES, RX_FCS = 0x400, 0x488, 0x410
+RX_FRAMES, TX_FRAMES, TX_ABORTED, RX_FCS, RX_SYMBOL = 0x400, 0x488, 0x498, 0x410, 0x418
 
 # Where things are in the host's memory: of the lists on the bus, and as the lists know it.
 EVENTS, BUFFERS, VIRTUAL = 0x1_0000_0000, 0x2_0000_0000, 0x7F00_0000_0000
@@ -231,6 +232,18 @@ async def a_generator_s_burst_goes_at_line_rate_and_comes_in_at_the_looped_port(
                    for number in range(8)]
     assert await tb.read(port(0, 0x44)) == 0 and await tb.read(port(0, 0x4B0), size=8) == 16
     assert await tb.read(port(0, TX_FRAMES), size=8) == 16 and await tb.read(port(1, RX_FRAMES), size=8) == 8
+    # A gap in a frame, which nothing in the card makes: the MAC spoils it, and both ends count that.
+    await tb.write(port(0, 0x4C), 2)
+    await tb.write(port(0, 0x40), 1)
+    mac = dut.g_port[0].port.mac_tx
+    await tb.until(lambda: int(mac.s_axis_tx_tvalid.value) and int(mac.words.value) == 3)
+    mac.s_axis_tx_tvalid.value = Force(0)
+    await tb.step(4)
+    mac.s_axis_tx_tvalid.value = Release()
+    [(source, _, payload)] = tb.payloads(await tb.next_event())
+    assert (source, payload) == (77, (1).to_bytes(4, "little") + bytes(range(5, 19)))
+    assert [await tb.read(port(*counter), size=8) for counter in
+            ((0, TX_ABORTED), (0, TX_FRAMES), (1, RX_SYMBOL), (1, RX_FRAMES))] == [1, 17, 1, 10]
 
 
 @cocotb.test()

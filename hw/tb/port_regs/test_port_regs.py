@@ -100,6 +100,9 @@ async def halves_take_effect_together(dut):
     assert dut.cfg_mac.value.integer == 0
     await tb.bus.write_dword(MAC + 4, 0x1122)
     assert dut.cfg_mac.value.integer == 0x1122_3344_5566
+    for at in (MAC, MAC + 3, MAC + 4):
+        await tb.bus.write(at, b"\xee")
+    assert dut.cfg_mac.value.integer == 0x1122_3344_5566, "bytes alone do nothing"
     low = await tb.bus.read_dword(MAC)
     await tb.bus.write_dword(MAC, 0)
     await tb.bus.write_dword(MAC + 4, 0)

@@ -1,7 +1,7 @@
 //! The register map: `hw/docs/registers.md`.
 
-use pollux_card_model::registers::{BLOCKS, card, clop, host, port};
-use pollux_card_model::{Block, Register, SimulatedCard};
+use pollux_card_model::registers::{BLOCKS, card, clop, host, port, timing};
+use pollux_card_model::{Block, Register, SimulatedCard, TimingInput};
 use pollux_pmd::bus::{Bus, Device};
 
 use super::Make;
@@ -31,14 +31,11 @@ fn bus<C: SimulatedCard>(device: &CosimDevice<C>) -> CosimBus<C> {
 
 /// Whether a register is the high half of one of 64 bits.
 fn is_high(block: &Block, register: &Register) -> bool {
-    let low = register.name.strip_suffix("_HIGH");
-    low.is_some_and(|low| block.registers.iter().any(|other| other.name == low))
-}
-
-/// The high half of a register of 64 bits.
-fn high_half(block: &Block, register: &Register) -> Option<&'static Register> {
-    let name = format!("{}_HIGH", register.name);
-    block.registers.iter().find(|other| other.name == name)
+    let mut halves = block
+        .registers
+        .iter()
+        .filter_map(|low| block.high_half(low));
+    halves.any(|high| high == register)
 }
 
 /// Reads a register; the high half of one of 64 bits behind its low half, which keeps it.
@@ -85,7 +82,7 @@ pub fn registers_hold_what_the_map_says<C: SimulatedCard>(make: Make<'_, C>) {
                 continue;
             }
             // The low half of 64 bits takes effect with the high one.
-            let high = high_half(block, register);
+            let high = block.high_half(register);
             let high = high.map(|high| (high, !pattern & harmless(block, high)));
             bus.write32(at, pattern & mask);
             if let Some((_, value)) = high {
@@ -132,7 +129,8 @@ pub fn a_reset_forgets_what_was_written<C: SimulatedCard>(make: Make<'_, C>) {
     }
 }
 
-/// PCIe gives byte enables: a write of a byte changes that one.
+/// PCIe gives byte enables: a write of a byte changes that one. What takes effect as a whole is not
+/// changed by bytes.
 pub fn halves_and_bytes_of_registers_are_honoured<C: SimulatedCard>(make: Make<'_, C>) {
     let device = CosimDevice::new(make());
     let bus = bus(&device);
@@ -142,4 +140,103 @@ pub fn halves_and_bytes_of_registers_are_honoured<C: SimulatedCard>(make: Make<'
     bus.write16(at + 2, 0x6677);
     assert_eq!(bus.read32(at), 0x6677_5544);
     assert_eq!((bus.read8(at + 3), bus.read16(at)), (0x66, 0x5544));
+    for (block, register, at) in all() {
+        let mask = harmless(block, register);
+        let is_whole = block.takes_effect_as_one(register);
+        if mask == 0 || is_whole && is_high(block, register) {
+            continue;
+        }
+        bus.write32(at, 0x5a3c_965a & mask);
+        if is_whole {
+            bus.write32(at + 4, 0);
+        }
+        let mut expected = 0x5a3c_965a & mask;
+        for byte in 0..4 {
+            let value = 0xa5_u8.rotate_left(byte) & (mask >> (8 * byte)) as u8;
+            bus.write8(at + byte as usize, value);
+            if is_whole {
+                bus.write16(at + 4, 0);
+            } else {
+                let rest = expected & !(0xff << (8 * byte));
+                expected = rest | u32::from(value) << (8 * byte);
+            }
+        }
+        let name = register.name;
+        let is = bus.read32(at) & mask;
+        assert_eq!(is, expected, "{} {name} at {at:#x}", block.name);
+    }
+}
+
+/// A flag that the card sets is cleared by the byte that it is in, and a bit that does something
+/// does it by its byte alone.
+pub fn bytes_of_flags_and_commands_are_honoured<C: SimulatedCard>(make: Make<'_, C>) {
+    let device = CosimDevice::new(make());
+    let bus = bus(&device);
+    let flags = timing::THIS.at + timing::FLAGS.at;
+    device.with(|card, memory| {
+        card.pulse(TimingInput::End);
+        card.advance(memory, 1_000_000);
+    });
+    let set = bus.read32(flags);
+    assert_ne!(set, 0, "an end of burst outside one");
+    bus.write8(flags + 1, 0xff);
+    bus.write16(flags + 2, 0xffff);
+    assert_eq!(bus.read32(flags), set);
+    bus.write8(flags, set as u8);
+    assert_eq!(bus.read32(flags), 0);
+    // A flush of the ARP cache is bit 8.
+    write_station(&bus, 9, [1, 2, 3]);
+    let control = port::THIS.at + port::ARP_CTRL.at;
+    bus.write8(control, 5);
+    assert_eq!(station(&bus, 9), [1, 2, 3]);
+    bus.write8(control + 1, 1);
+    let mut patience = 1000;
+    while station(&bus, 9) != [0; 3] && patience > 0 {
+        patience -= 1;
+    }
+    assert_eq!(station(&bus, 9), [0; 3]);
+    assert_eq!(bus.read32(control), 5);
+}
+
+/// Words of a station of port 0's ARP cache: address, and both halves of what is known of it.
+fn station_at(row: usize) -> [usize; 3] {
+    let words = [port::ARP_IP, port::ARP_MAC, port::ARP_MAC_HIGH];
+    words.map(|register| port::THIS.at + register.of(row))
+}
+
+fn write_station<C: SimulatedCard>(bus: &CosimBus<C>, row: usize, words: [u32; 3]) {
+    for (at, word) in station_at(row).into_iter().zip(words) {
+        bus.write32(at, word);
+    }
+}
+
+fn station<C: SimulatedCard>(bus: &CosimBus<C>, row: usize) -> [u32; 3] {
+    station_at(row).map(|at| bus.read32(at))
+}
+
+/// A station is written as a whole, with its last word; single bytes of it do nothing.
+pub fn a_station_is_written_as_a_whole<C: SimulatedCard>(make: Make<'_, C>) {
+    // Known, and fixed.
+    const HELD: u32 = 0x6_0000;
+    let device = CosimDevice::new(make());
+    let bus = bus(&device);
+    for row in [0, 77, port::ARP_IP.count - 1] {
+        let first = [0x0a00_0001, 0x3344_5566, HELD | 0x1122];
+        write_station(&bus, row, first);
+        assert_eq!(station(&bus, row), first, "row {row}");
+        let [ip, low, high] = station_at(row);
+        for at in [ip, low, high] {
+            for byte in 0..4 {
+                bus.write8(at + byte, 0xff);
+            }
+            bus.write16(at, 0xffff);
+        }
+        assert_eq!(station(&bus, row), first, "row {row}: bytes");
+        bus.write32(ip, 0x0a00_0002);
+        bus.write32(low, 0x99aa_bbcc);
+        assert_eq!(station(&bus, row), first, "row {row}: not yet");
+        bus.write32(high, HELD | 0x7788);
+        let second = [0x0a00_0002, 0x99aa_bbcc, HELD | 0x7788];
+        assert_eq!(station(&bus, row), second, "row {row}: with its last word");
+    }
 }

@@ -4,7 +4,7 @@ use pollux_card_model::layouts::{
     EVENT_RECORD_INDEX, EVENT_RECORD_KIND, EVENT_RECORD_SEQUENCE, EVENT_RECORD_WIRE,
     TIMING_EDGE_EDGE, TIMING_EDGE_FLAGS, TIMING_EDGE_KIND, TIMING_EDGE_TRIGGERS,
 };
-use pollux_card_model::registers::{event, timing};
+use pollux_card_model::registers::{event, host, timing};
 use pollux_card_model::{Register, SimulatedCard, TimingInput};
 
 use super::{Make, US, end, rig};
@@ -196,5 +196,33 @@ pub fn edges_without_room_are_counted<C: SimulatedCard>(make: Make<'_, C>) {
     assert_eq!(u64::from(taken) + lost, 300);
     pulse(&rig, TimingInput::Trigger, US);
     assert_eq!(edges(&mut rig), [(2, 0, NO_ROOM)]);
+    end(rig);
+}
+
+/// The host bus takes nothing for a while, and meanwhile the consumer switches its queue off: the
+/// event that was on its way is thrown away and counted, those behind it wait.
+pub fn an_event_whose_room_is_taken_back_is_counted<C: SimulatedCard>(make: Make<'_, C>) {
+    const EDGES: u32 = 6;
+    let mut rig = on(make, EVENTS);
+    rig.write(&host::THIS, 0, host::CTRL, 0, 1);
+    let _ = read(&rig, timing::STATUS);
+    for _ in 0..EDGES {
+        pulse(&rig, TimingInput::Trigger, US);
+    }
+    rig.write(&event::THIS, 0, event::QUEUE_CTRL, QUEUE, 0);
+    rig.write(&host::THIS, 0, host::CTRL, 0, 0);
+    rig.advance(10 * US);
+    let discarded = rig.read64(&host::THIS, 0, host::EVENTS_DISCARDED, 0);
+    assert_eq!(discarded, 1);
+    // Records that were taken before are still in the memory of the queue.
+    rig.forget_events(QUEUE);
+    rig.begin_queue(QUEUE);
+    rig.advance(10 * US);
+    let numbers: Vec<_> = std::iter::from_fn(|| told(&mut rig)).collect();
+    let numbers: Vec<_> = numbers.iter().map(|told| told.sequence).collect();
+    let first = *numbers.first().unwrap();
+    assert!(first >= 1, "the one before was thrown away");
+    assert_eq!(numbers, (first..EDGES).collect::<Vec<_>>());
+    assert_eq!(read64(&rig, timing::EVENTS_LOST), 0);
     end(rig);
 }

@@ -2,7 +2,7 @@
 
 use super::SoftCard;
 use crate::layouts::{EVENT_RECORD_FLAGS, EVENT_RECORD_SIZE};
-use crate::registers::event;
+use crate::registers::{event, host as host_block};
 use crate::simulated::Host;
 
 /// A record on its way to a queue.
@@ -51,13 +51,32 @@ impl SoftCard {
 
     /// Whether a source may send an event.
     pub(super) fn has_room(&self, queue: usize) -> bool {
-        self.free(queue) >= SPARE
+        self.free(queue) >= SPARE && self.on_its_way.is_none()
     }
 
-    /// Writes an event with its phase bit and its last stamp; false if it is thrown away.
-    pub(super) fn tell(&mut self, host: &mut dyn Host, queue: usize, mut record: Record) -> bool {
+    /// Sends an event. While the host bus takes nothing it is on its way.
+    pub(super) fn tell(&mut self, host: &mut dyn Host, queue: usize, record: Record) {
+        if self.is_quiet() {
+            self.on_its_way = Some((queue, record));
+        } else {
+            self.write_event(host, queue, record);
+        }
+    }
+
+    /// The event that was on its way when the host bus took nothing.
+    pub(super) fn send_on(&mut self, host: &mut dyn Host) {
+        if !self.is_quiet()
+            && let Some((queue, record)) = self.on_its_way.take()
+        {
+            self.write_event(host, queue, record);
+        }
+    }
+
+    /// Writes an event with its phase bit and its last stamp; one whose room its consumer has taken
+    /// back meanwhile is thrown away.
+    fn write_event(&mut self, host: &mut dyn Host, queue: usize, mut record: Record) {
         if self.free(queue) == 0 {
-            return false;
+            return self.host_count(host_block::EVENTS_DISCARDED);
         }
         let at = Self::queue_at(queue);
         let log2 = (self.store.get(at + event::QUEUE_CTRL.at) >> 8 & 31).clamp(3, 20);
@@ -80,7 +99,6 @@ impl SoftCard {
             }
             queue.waiting = queue.waiting.saturating_add(1);
         }
-        true
     }
 
     /// A register of a queue was written.
@@ -124,17 +142,27 @@ impl SoftCard {
         for n in 0..self.queues.len() {
             let count = self.queue_register(n, event::QUEUE_COUNT);
             let hold = self.queue_register(n, event::QUEUE_HOLD);
-            let (now, is_on) = (self.now, self.msix && self.bus_master);
+            let now = self.now;
             let Some(queue) = self.queues.get_mut(n) else {
                 continue;
             };
             let held = now.saturating_sub(queue.since) / super::CORE_PS >= u64::from(hold);
             let due = queue.waiting >= count.max(1) || queue.waiting > 0 && held;
-            if queue.armed && due && is_on {
+            if queue.armed && due {
                 queue.armed = false;
                 queue.waiting = 0;
-                self.host_count(crate::registers::host::INTERRUPTS);
-                host.interrupt(n as u16);
+                self.vectors.ask(n);
+            }
+        }
+        while self.msix
+            && !self.is_quiet()
+            && let Some(vector) = self.vectors.take()
+        {
+            self.host_count(host_block::INTERRUPTS);
+            if self.bus_master {
+                host.interrupt(vector);
+            } else {
+                self.host_count(host_block::WR_DISCARDED);
             }
         }
     }

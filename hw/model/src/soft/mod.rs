@@ -6,6 +6,7 @@ mod events;
 mod frame;
 mod hits;
 mod lists;
+mod msix;
 mod parse;
 mod ports;
 mod rings;
@@ -16,8 +17,9 @@ mod tlb;
 
 use std::collections::HashMap;
 
-use self::events::Queue;
+use self::events::{Queue, Record};
 use self::lists::List;
+use self::msix::Vectors;
 use self::ports::Port;
 use self::rings::Ring;
 use self::store::{Place, Store, WINDOW};
@@ -50,6 +52,9 @@ pub struct SoftCard {
     msix: bool,
     ports: Vec<Port>,
     queues: [Queue; 8],
+    vectors: Vectors,
+    /// An event, and its queue, that the host bus has not taken.
+    on_its_way: Option<(usize, Record)>,
     lists: Vec<List>,
     rings: Vec<Ring>,
     arp_age: Vec<HashMap<usize, u64>>,
@@ -81,6 +86,8 @@ impl SoftCard {
             msix: false,
             ports: (0..PORTS).map(|_| Port::default()).collect(),
             queues: [Queue::default(); 8],
+            vectors: Vectors::default(),
+            on_its_way: None,
             lists: vec![List::default(); clop::LIST_BASE.count],
             rings: (0..PORTS).map(|_| Ring::default()).collect(),
             arp_age: vec![HashMap::new(); PORTS],
@@ -185,6 +192,7 @@ impl SoftCard {
 
     /// Does all that can be done at this moment.
     fn work(&mut self, host: &mut dyn Host) {
+        self.send_on(host);
         for n in 0..PORTS {
             self.drain(host, n);
             self.work_ring(host, n);
@@ -262,6 +270,8 @@ impl SoftCard {
         }
         (fresh.now, fresh.epoch) = (self.now, self.now);
         (fresh.bus_master, fresh.msix) = (self.bus_master, self.msix);
+        fresh.vectors = self.vectors.clone();
+        fresh.vectors.forget();
         *self = fresh;
     }
 
@@ -272,6 +282,7 @@ impl SoftCard {
             instance,
             register,
             n,
+            ..
         }) = self.store.place(at)
         else {
             return 0;
@@ -314,23 +325,26 @@ impl SoftCard {
         self.store.get(at)
     }
 
-    /// The host writes a register.
-    fn set(&mut self, at: usize, value: u32) {
-        let kept = |kind| [card::THIS.kind, host::THIS.kind].contains(&kind);
-        if self.resetting && !self.store.place(at).is_some_and(|place| kept(place.kind)) {
-            return;
-        }
-        let before = self.store.get(at);
-        let now = self.store.write(at, value);
+    /// The host writes some bytes of a register.
+    fn set(&mut self, at: usize, value: u32, bytes: u32) {
         let Some(Place {
             kind,
             instance,
             register,
             n,
+            ..
         }) = self.store.place(at)
         else {
             return;
         };
+        if self.resetting && ![card::THIS.kind, host::THIS.kind].contains(&kind) {
+            return;
+        }
+        let before = self.store.get(at);
+        if !self.store.write(at, value, bytes) {
+            return;
+        }
+        let (now, value) = (self.store.get(at), value & bytes);
         match kind {
             kind if kind == card::THIS.kind && register.at == card::CTRL.at && value & 1 == 1 => {
                 self.resetting = self.is_waiting();
@@ -349,34 +363,36 @@ impl SoftCard {
     }
 }
 
+/// The bits of a word that an access of so many bytes is to.
+fn enabled(at: usize, width: usize) -> u32 {
+    u32::MAX >> (32 - 8 * width.clamp(1, 4)) << (8 * (at & 3))
+}
+
 impl SimulatedCard for SoftCard {
     fn read(&mut self, host: &mut dyn Host, bar: u8, at: usize, width: usize) -> u32 {
         self.work(host);
-        if bar != 0 || at >= WINDOW {
-            return 0;
-        }
-        let word = self.get(at & !3) >> (8 * (at & 3));
-        let bits = 8 * width as u32;
-        word & u32::MAX.checked_shr(32 - bits.min(32)).unwrap_or(u32::MAX)
+        let word = match bar {
+            0 if at < WINDOW => self.get(at & !3),
+            msix::BAR => self.vectors.get(at & !3),
+            _ => 0,
+        };
+        (word & enabled(at, width)) >> (8 * (at & 3))
     }
 
     fn write(&mut self, host: &mut dyn Host, bar: u8, at: usize, width: usize, value: u32) {
-        if bar == 0 && at < WINDOW {
-            // Bytes that are not enabled stay as they are.
-            let (word, shift) = (at & !3, 8 * (at & 3) as u32);
-            let mask = u32::MAX >> (32 - 8 * width.min(4) as u32) << shift;
-            let value = if mask == u32::MAX {
-                value
-            } else {
-                self.store.get(word) & !mask | value << shift & mask
-            };
-            self.set(word, value);
-            self.work(host);
-            if let Some(Place { kind, n, .. }) = self.store.place(word)
-                && kind == clop::THIS.kind
-            {
-                self.look(host, n);
-            }
+        let (word, bytes) = (at & !3, enabled(at, width));
+        let value = value << (8 * (at & 3));
+        match bar {
+            0 if at < WINDOW => self.set(word, value, bytes),
+            msix::BAR => self.vectors.set(word, value, bytes),
+            _ => return,
+        }
+        self.work(host);
+        if bar == 0
+            && let Some(Place { kind, n, .. }) = self.store.place(word)
+            && kind == clop::THIS.kind
+        {
+            self.look(host, n);
         }
     }
 
@@ -400,6 +416,10 @@ impl SimulatedCard for SoftCard {
 
     fn set_msix(&mut self, host: &mut dyn Host, on: bool) {
         self.msix = on;
+        if on {
+            // Whoever switches it on has programmed the vectors before.
+            self.vectors.program();
+        }
         self.interrupt(host);
     }
 
@@ -408,6 +428,7 @@ impl SimulatedCard for SoftCard {
         self.msix = false;
         self.store.power();
         self.clear();
+        self.vectors = Vectors::default();
     }
 
     fn put(&mut self, which: usize, frame: WireFrame) {

@@ -1,6 +1,6 @@
 //! The words behind the registers.
 
-use crate::map::Register;
+use crate::map::{Block, Register};
 use crate::registers::{BLOCKS, card, host, port};
 
 /// Bytes of BAR 0.
@@ -17,11 +17,45 @@ pub(super) struct Place {
     pub(super) register: &'static Register,
     /// Which of several registers.
     pub(super) n: usize,
+    /// When it takes effect.
+    effect: Effect,
+}
+
+/// When a word that is written takes effect.
+#[derive(Clone, Copy)]
+enum Effect {
+    /// At once, byte by byte.
+    AtOnce,
+    /// With a word behind it. Bytes alone do nothing.
+    Waits,
+    /// With so many words before it. Bytes alone do nothing.
+    With(usize),
+}
+
+/// Settings of 64 bits take effect with their high half, and a station of the ARP cache, which is an
+/// address and those, likewise.
+fn effect(block: &Block, register: &Register) -> Effect {
+    let is_high = register.name.ends_with("_HIGH");
+    if block.kind == port::THIS.kind && register.at >= port::ARP_IP.at {
+        let words = (port::ARP_MAC_HIGH.at - port::ARP_IP.at) / 4;
+        return if is_high {
+            Effect::With(words)
+        } else {
+            Effect::Waits
+        };
+    }
+    match (block.takes_effect_as_one(register), is_high) {
+        (false, _) => Effect::AtOnce,
+        (true, false) => Effect::Waits,
+        (true, true) => Effect::With(1),
+    }
 }
 
 /// All words of the window, and what they are.
 pub(super) struct Store {
     words: Vec<u32>,
+    /// What was written, and waits for another word.
+    waiting: Vec<u32>,
     places: Vec<Option<Place>>,
 }
 
@@ -40,14 +74,19 @@ impl Store {
                                 instance,
                                 register,
                                 n,
+                                effect: effect(block, register),
                             });
                         }
                     }
                 }
             }
         }
-        let words = vec![0; WINDOW / 4];
-        let mut store = Self { words, places };
+        let (words, waiting) = (vec![0; WINDOW / 4], vec![0; WINDOW / 4]);
+        let mut store = Self {
+            words,
+            waiting,
+            places,
+        };
         store.power();
         store
     }
@@ -125,17 +164,39 @@ impl Store {
         self.set64(at, self.get64(at).wrapping_add(n));
     }
 
-    /// What the host writes, as far as it may; the word as it is then.
-    pub(super) fn write(&mut self, at: usize, value: u32) -> u32 {
+    /// What the host writes to some bytes of a word, as far as it may; whether that did something.
+    pub(super) fn write(&mut self, at: usize, value: u32, bytes: u32) -> bool {
+        let Some(Place { effect, .. }) = self.place(at) else {
+            return false;
+        };
+        if let Effect::AtOnce = effect {
+            self.write_bytes(at, value, bytes);
+            return true;
+        }
+        if bytes != u32::MAX {
+            return false;
+        }
+        if let Some(waiting) = self.waiting.get_mut(at / 4) {
+            *waiting = value;
+        }
+        if let Effect::With(before) = effect {
+            for at in (at - 4 * before..=at).step_by(4) {
+                let waiting = self.waiting.get(at / 4).copied().unwrap_or(0);
+                self.write_bytes(at, waiting, u32::MAX);
+            }
+        }
+        true
+    }
+
+    fn write_bytes(&mut self, at: usize, value: u32, bytes: u32) {
         let Some(place) = self.place(at) else {
-            return 0;
+            return;
         };
         let Register {
             writable, clears, ..
         } = *place.register;
-        let kept = self.get(at) & !writable & !(clears & value);
-        let word = kept | value & writable;
-        self.set(at, word);
-        word
+        let (writable, clears) = (writable & bytes, clears & value & bytes);
+        let kept = self.get(at) & !writable & !clears;
+        self.set(at, kept | value & writable);
     }
 }

@@ -1,0 +1,84 @@
+//! Vectors of MSI-X (PCIe 4.0 sections 6.1.4 and 7.7.2): table and pending bits in a window of their
+//! own. Whoever programs an entry says by its data which vector of the host it is; where the host
+//! takes interrupts is the host's, so that the address is kept and not looked at.
+
+/// The window, and its pending bits.
+pub(super) const BAR: u8 = 2;
+const PENDING: usize = 0x800;
+
+/// One for each event queue.
+const VECTORS: usize = 8;
+
+/// An entry, in words: address, its upper half, data, control.
+const ENTRY: usize = 16;
+const DATA: usize = 2;
+const CONTROL: usize = 3;
+const MASKED: u32 = 1;
+
+/// Bits that an entry keeps: an address is one of a word.
+const KEPT: [u32; 4] = [!3, u32::MAX, u32::MAX, MASKED];
+
+#[derive(Clone)]
+pub(super) struct Vectors {
+    table: [[u32; 4]; VECTORS],
+    pending: u32,
+}
+
+impl Default for Vectors {
+    /// After power all are masked.
+    fn default() -> Self {
+        Self {
+            table: [[0, 0, 0, MASKED]; VECTORS],
+            pending: 0,
+        }
+    }
+}
+
+impl Vectors {
+    /// What a word of the window holds.
+    pub(super) fn get(&self, at: usize) -> u32 {
+        match (at, self.table.get(at / ENTRY)) {
+            (PENDING, _) => self.pending,
+            (_, Some(entry)) => entry[at % ENTRY / 4],
+            _ => 0,
+        }
+    }
+
+    /// The host writes a word; bytes alone do nothing.
+    pub(super) fn set(&mut self, at: usize, value: u32, bytes: u32) {
+        if let Some(entry) = self.table.get_mut(at / ENTRY)
+            && bytes == u32::MAX
+        {
+            let word = at % ENTRY / 4;
+            entry[word] = value & KEPT[word];
+        }
+    }
+
+    /// Vector n is the host's n, and is not masked.
+    pub(super) fn program(&mut self) {
+        for (vector, entry) in (0..).zip(&mut self.table) {
+            (entry[DATA], entry[CONTROL]) = (vector, 0);
+        }
+    }
+
+    /// An interrupt is asked for: it is pending until it may be sent.
+    pub(super) fn ask(&mut self, vector: usize) {
+        self.pending |= 1 << vector;
+    }
+
+    /// Takes one that may be sent: what is to be told to the host.
+    pub(super) fn take(&mut self) -> Option<u16> {
+        let may = |&(vector, entry): &(usize, &[u32; 4])| {
+            self.pending >> vector & 1 == 1 && entry[CONTROL] & MASKED == 0
+        };
+        let (vector, entry) = self.table.iter().enumerate().find(may)?;
+        let data = entry[DATA] as u16;
+        self.pending &= !(1 << vector);
+        Some(data)
+    }
+
+    /// A reset by register forgets what is pending; the table stays.
+    pub(super) fn forget(&mut self) {
+        self.pending = 0;
+    }
+}
