@@ -14,6 +14,12 @@ def target_directory():
     return Path(json.loads(metadata)["target_directory"])
 
 
+def features():
+    """Words for cargo: the features that this machine has the libraries for."""
+    said = subprocess.run([ROOT / "scripts/lib/features"], check=True, capture_output=True, text=True).stdout
+    return said.split()
+
+
 def release(*arguments):
     """Builds optimised; the folder of what was built."""
     subprocess.run(["cargo", "build", "--locked", "--release", *arguments], cwd=ROOT, check=True)
