@@ -18,6 +18,13 @@ const BURST: usize = 32;
 /// How long nothing comes back before what is on its way is given up, where loss is tolerated.
 const GIVE_UP: Duration = Duration::from_millis(100);
 
+/// How long is waited at the end for what was not sent to come.
+const SETTLE: Duration = Duration::from_millis(20);
+
+/// How long is waited at the end for what is on its way, since the last that came, where loss is
+/// tolerated.
+const LINGER: Duration = Duration::from_secs(1);
+
 /// What is to be done.
 pub struct Job {
     /// Frames to send; 0 to receive only.
@@ -51,10 +58,24 @@ pub struct Outcome {
     pub duplicate: u64,
     /// Frames that are none of ours.
     pub foreign: u64,
-    /// Milliseconds of the longest time in which nothing came.
+    /// Milliseconds of the longest time between two frames that came and were right.
     pub longest_silence_ms: u64,
-    /// Frames received after that silence.
+    /// Right frames that came after that silence, late ones too.
     pub received_after_silence: u64,
+}
+
+impl Outcome {
+    /// So many right frames have come at once, and the last ones came at the time that is renewed.
+    fn count_silence(&mut self, came: &mut Option<Instant>, frames: u64) {
+        let now = Instant::now();
+        let before = came.replace(now).unwrap_or(now);
+        let silence = (now - before).as_millis() as u64;
+        if silence > self.longest_silence_ms {
+            self.longest_silence_ms = silence;
+            self.received_after_silence = 0;
+        }
+        self.received_after_silence += frames;
+    }
 }
 
 /// Sends and receives.
@@ -68,7 +89,10 @@ pub struct Exchange<'a> {
     open: HashSet<u64>,
     /// Numbers seen, where only receiving.
     seen: HashSet<u64>,
+    /// When something was sent or came.
     last: Instant,
+    /// When a right frame came.
+    came: Option<Instant>,
 }
 
 impl<'a> Exchange<'a> {
@@ -93,6 +117,7 @@ impl<'a> Exchange<'a> {
             open: HashSet::new(),
             seen: HashSet::new(),
             last: Instant::now(),
+            came: None,
         })
     }
 
@@ -139,7 +164,7 @@ impl<'a> Exchange<'a> {
             }
             moved |= self.receive(frames, both);
             if moved {
-                self.saw_motion();
+                self.last = Instant::now();
             }
             let silence = self.last.elapsed();
             if job.tolerate_loss && silence > GIVE_UP && !self.open.is_empty() {
@@ -174,22 +199,22 @@ impl<'a> Exchange<'a> {
         for burst in &mut held {
             burst.clear();
         }
+        self.settle(job, frames, both);
         self.outcome.missing += self.open.len() as u64;
-        // What comes late is a duplicate, or one too many.
-        let settle = Instant::now() + Duration::from_millis(if both { 20 } else { 0 });
-        while Instant::now() < settle {
-            self.receive(frames, both);
-        }
         Ok(self.outcome)
     }
 
-    fn saw_motion(&mut self) {
-        let silence = self.last.elapsed().as_millis() as u64;
-        if silence > self.outcome.longest_silence_ms {
-            self.outcome.longest_silence_ms = silence;
-            self.outcome.received_after_silence = 0;
+    /// What still comes is late, a duplicate, or one too many.
+    fn settle(&mut self, job: &Job, frames: &mut Frames, both: bool) {
+        let end = Instant::now();
+        while both && end.elapsed() < SETTLE
+            || job.tolerate_loss
+                && !self.open.is_empty()
+                && self.came.unwrap_or(end).max(end).elapsed() < LINGER
+        {
+            self.receive(frames, both);
+            std::thread::yield_now();
         }
-        self.last = Instant::now();
     }
 
     fn receive(&mut self, frames: &mut Frames, both: bool) -> bool {
@@ -197,10 +222,12 @@ impl<'a> Exchange<'a> {
         let mut any = false;
         for queue in &mut *self.rx {
             any |= queue.rx(&mut self.cache, &mut burst) > 0;
+            let mut right = 0;
             for mbuf in burst.iter() {
                 let outcome = &mut self.outcome;
                 match frames.judge(mbuf) {
                     Verdict::Right(number) => {
+                        right += 1;
                         let new = if both {
                             self.open.remove(&number)
                         } else {
@@ -208,7 +235,6 @@ impl<'a> Exchange<'a> {
                         };
                         if new {
                             outcome.received += 1;
-                            outcome.received_after_silence += 1;
                             self.tally.count_delivered(1);
                         } else {
                             outcome.duplicate += 1;
@@ -226,6 +252,9 @@ impl<'a> Exchange<'a> {
                 }
             }
             self.cache.free_burst(&mut burst);
+            if right > 0 {
+                self.outcome.count_silence(&mut self.came, right);
+            }
         }
         any
     }
