@@ -3,12 +3,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg(target_os = "linux")]
 
+mod back_end;
 #[path = "../common/mod.rs"]
 mod common;
 mod dpdk;
+mod memory;
 mod nonsense;
 mod paths;
 mod peer;
+mod raw;
 mod reconnect;
+mod scribbles;
 mod support;
 mod traffic;

@@ -1,0 +1,144 @@
+//! Front ends whose messages are right and whose rings or memory are not.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Instant;
+
+use pollux_mempool::{Mempool, PoolConfig};
+use pollux_pmd::{PortConfig, Registry};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+
+use crate::raw::{
+    AT, GET_FEATURES, MEMORY, PACKED, PROTOCOL, RINGS, Raw, SET_FEATURES, SET_VRING_BASE,
+    SET_VRING_ENABLE, SET_VRING_KICK, SET_VRING_NUM, VERSION_1, memory, wait_for_violations,
+};
+use crate::support::{PATIENCE, Place, Port, pass, spec};
+
+/// Both rings of a queue pair, started in the peer's memory.
+fn set_up_both(raw: &Raw, memory: &OwnedFd, packed: u64) {
+    raw.number(SET_FEATURES, VERSION_1 | PROTOCOL | packed)
+        .table(&[[AT, MEMORY, AT, 0]], &[memory.as_fd()]);
+    for index in 0..2 {
+        raw.ring(SET_VRING_NUM, index, 128)
+            .ring(
+                SET_VRING_BASE,
+                index,
+                if packed == 0 { 0 } else { 0x8000_8000 },
+            )
+            .address(index, RINGS)
+            .number(SET_VRING_KICK, u64::from(index) | 1 << 8)
+            .ring(SET_VRING_ENABLE, index, 1);
+    }
+}
+
+/// Makes more available, in both split rings, than they have entries.
+fn make_too_much_available(memory: &OwnedFd) {
+    rustix::io::pwrite(memory, &[0, 0, 0xff, 0x7f], 0x2000).unwrap();
+}
+
+#[test]
+fn rings_that_make_no_sense_end_the_session() {
+    let place = Place::new();
+    let mut port = Port::open(&spec(&place.socket(), "role=device,server"), 1);
+    for (expected, packed) in (1..).zip([0, PACKED]) {
+        let memory = memory();
+        let raw = Raw::connect(&place.socket());
+        set_up_both(&raw, &memory, packed);
+        port.wait_up(true);
+        if packed == 0 {
+            make_too_much_available(&memory);
+        } else {
+            // A chain that goes on for ever: all descriptors available, each with a next one.
+            let descriptor = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0];
+            for i in 0..128 {
+                let mut descriptor = descriptor;
+                descriptor[14..].copy_from_slice(&(1_u16 | 1 << 7).to_le_bytes());
+                rustix::io::pwrite(&memory, &descriptor, 16 * i).unwrap();
+            }
+        }
+        wait_for_violations(&mut port, expected);
+        raw.until_closed();
+    }
+    port.stop();
+}
+
+#[test]
+fn a_peer_that_talks_without_a_pause_is_watched_too() {
+    let place = Place::new();
+    let mut port = Port::open(&spec(&place.socket(), "role=device,server"), 1);
+    let (memory, mut raw) = (memory(), Raw::connect(&place.socket()));
+    set_up_both(&raw, &memory, 0);
+    port.wait_up(true);
+    make_too_much_available(&memory);
+    let began = Instant::now();
+    let mut served = true;
+    while served {
+        assert!(began.elapsed() < PATIENCE, "it goes on");
+        port.poll(0);
+        raw.request(GET_FEATURES, &[]);
+        served = raw.receive().is_some();
+    }
+    wait_for_violations(&mut port, 1);
+    port.stop();
+}
+
+#[test]
+fn rings_that_cannot_be_are_refused() {
+    let place = Place::new();
+    let pool = Mempool::new(PoolConfig::default()).unwrap();
+    for ring in [3, 100, 1 << 16] {
+        let config = PortConfig {
+            ring,
+            ..PortConfig::new(pool.clone())
+        };
+        let port = Registry::builtin().open(&spec(&place.socket(), "server"));
+        let error = port.unwrap().configure(config).err().unwrap().to_string();
+        assert!(error.contains("power of two, 2 to 32768"), "{error}");
+    }
+}
+
+#[test]
+fn memory_cannot_be_cut_short_where_files_can_be_sealed() {
+    let place = Place::new();
+    for (options, violated) in [
+        ("role=device,server", false),
+        ("role=device,server,sealed=on", true),
+    ] {
+        let port = Port::open(&spec(&place.socket(), options), 1);
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let sealable = memfd_create("peer", flags).unwrap();
+        ftruncate(&sealable, MEMORY).unwrap();
+        let mut raw = Raw::connect(&place.socket());
+        raw.table(&[[AT, MEMORY, AT, 0]], &[sealable.as_fd()])
+            .request(GET_FEATURES, &[]);
+        assert_eq!(raw.receive().unwrap().0, GET_FEATURES);
+        assert_eq!(ftruncate(&sealable, 0), Err(rustix::io::Errno::PERM));
+        // Another that cannot be sealed, as DPDK's.
+        raw.table(&[[AT, MEMORY, AT, 0]], &[memory().as_fd()])
+            .request(GET_FEATURES, &[]);
+        assert_eq!(raw.receive().is_none(), violated);
+        drop(raw);
+        port.stop();
+    }
+}
+
+#[test]
+fn memory_that_is_cut_short_in_use_costs_the_session() {
+    let place = Place::new();
+    let mut port = Port::open(&spec(&place.socket(), "role=device,server"), 1);
+    for (expected, packed) in (1..).zip([0, PACKED]) {
+        let memory = memory();
+        let raw = Raw::connect(&place.socket());
+        set_up_both(&raw, &memory, packed);
+        port.wait_up(true);
+        ftruncate(&memory, 0).unwrap();
+        wait_for_violations(&mut port, expected);
+        raw.until_closed();
+    }
+    // The next one is served.
+    let mut front = Port::open(&spec(&place.socket(), ""), 1);
+    front.wait_up(true);
+    pass(&mut front, &mut port, 0, &[64; 100]);
+    pass(&mut port, &mut front, 0, &[64; 100]);
+    front.stop();
+    port.stop();
+}
