@@ -55,8 +55,7 @@ fn job(cli: &Cli) -> Result<(), Failure> {
     let simulated = RunClock::Simulated(pollux_cosim::port::register(&mut registry));
     let plan = Plan::new(cli, &registry).map_err(Failure::Usage)?;
     if cli.check {
-        println!("{plan}");
-        return Ok(());
+        return Ok(pollux_program::print(format_args!("{plan}\n"))?);
     }
     #[cfg(feature = "card-sim")]
     if plan.is_simulated {
@@ -74,9 +73,10 @@ fn execute(cli: &Cli, plan: &Plan, registry: &Registry, clock: RunClock) -> Resu
     // Only now: a run that never was leaves no report.
     let file = cli.report.as_deref().map(ReportFile::create).transpose()?;
     let (report, end) = run::run(cli, plan, setup, eyes, &stop, reload)?;
-    print!("{}", report.to_text());
+    let printed = pollux_program::print(report.to_text());
     file.map_or(Ok(()), |file| file.write(&report))?;
     end?;
+    printed?;
     ensure!(
         report.counted.ledger.balanced,
         "the loss ledger does not balance: see the report"

@@ -249,7 +249,9 @@ impl House {
                 let built = self.stats.events.built.get();
                 let rate = (built - shown.1) as f64 / shown.0.elapsed().as_secs_f64();
                 let seconds = start.elapsed().as_secs();
-                eprintln!("{seconds:>5} s {built:>12} events {rate:>10.0}/s");
+                pollux_program::say(format_args!(
+                    "{seconds:>5} s {built:>12} events {rate:>10.0}/s"
+                ));
                 shown = (Instant::now(), built);
             }
             if !busy {

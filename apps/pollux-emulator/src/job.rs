@@ -14,7 +14,7 @@ use pollux_pmd::lcore::{self, StopFlag};
 use pollux_pmd::{Ledger, Port, PortConfig, PortSpec, Registry, Started, StartedPort, TscClock};
 use pollux_program::metrics::{self, Books, Watch};
 use pollux_program::ports::{self, PortView};
-use pollux_program::{Failure, ReportFile};
+use pollux_program::{Failure, ReportFile, print, say};
 
 use crate::cli::Cli;
 use crate::page;
@@ -38,19 +38,19 @@ pub(crate) fn run(cli: &Cli) -> Result<(), Failure> {
     }
     if cli.check {
         let through = cli.port.as_deref().or(cli.udp.map(|_| "kernel sockets"));
-        print!("{}", crate::report::plan(&config, through));
-        return Ok(());
+        return Ok(print(crate::report::plan(&config, through))?);
     }
     let keeper = Keeper::new(cli, &config)?;
     let run = match &cli.port {
         Some(spec) => through_port(&registry, spec, config, &keeper)?,
         None => through_sockets(&config, &keeper)?,
     };
-    print!("{run}");
+    let printed = print(&run);
     if let Some(path) = &cli.report {
         ReportFile::create(path)?.write(&run.json())?;
     }
-    run.verdict().map_err(Failure::Run)
+    run.verdict().map_err(Failure::Run)?;
+    Ok(printed?)
 }
 
 fn through_port(
@@ -224,10 +224,10 @@ impl Keeper {
                 let (sent, decided) = (progress.events.get(), progress.decided.get());
                 let rate = (sent - events) as f64 / (now - shown).as_secs_f64();
                 let frames = progress.frames.get();
-                eprintln!(
+                say(format_args!(
                     "{:6.0} s  {sent} events ({rate:.0}/s), {frames} frames, {decided} decided",
                     (now - start).as_secs_f64()
-                );
+                ));
                 (shown, events) = (now, sent);
             }
         }

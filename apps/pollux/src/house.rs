@@ -6,6 +6,7 @@ mod page;
 mod report;
 mod rig;
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use pollux_pmd::lcore::{self, Lcore, StopFlag};
 use pollux_pmd::{Ledger, Port, Started};
 use pollux_program::metrics::{self, Books, Watch};
 use pollux_program::ports::PortView;
-use pollux_program::{Failure, ReportFile, seconds};
+use pollux_program::{Failure, ReportFile, print, say, seconds};
 use serde::Serialize;
 
 use self::meter::Meter;
@@ -212,7 +213,7 @@ impl House {
             if !self.quiet
                 && let Some(line) = meter.line(ledger)
             {
-                eprintln!("{line}");
+                say(line);
             }
             if !keep() {
                 self.stop.stop();
@@ -257,17 +258,29 @@ impl<T> Ended<T> {
         )
     }
 
-    /// Writes the report, if one was asked for. `stopped` is what the ports said at their end.
-    /// Then tells whether the run was what it should be.
+    /// Prints the report, and writes it where that was asked for. `stopped` is what the ports said
+    /// at their end. Then tells whether the run was what it should be.
     pub(crate) fn finish(
         self,
+        report: &(impl Serialize + Display),
+        ledger: &Ledger,
+        stopped: Result<(), impl Into<Failure>>,
+    ) -> Result<(), Failure> {
+        self.write(report, print(report), ledger, stopped)
+    }
+
+    /// The same with a report that has been printed.
+    pub(crate) fn write(
+        self,
         report: &impl Serialize,
+        printed: anyhow::Result<()>,
         ledger: &Ledger,
         stopped: Result<(), impl Into<Failure>>,
     ) -> Result<(), Failure> {
         if let Some(file) = self.report {
             file.write(report)?;
         }
+        printed?;
         stopped.map_err(Into::into)?;
         ledger.check().map_err(|imbalance| anyhow!(imbalance))?;
         Ok(())

@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use pollux_pmd::PortError;
 
+use crate::say;
+
 /// Why a program did not do what was asked; the exit status depends on it.
 #[derive(Debug)]
 pub enum Failure {
@@ -51,7 +53,7 @@ pub fn exit(result: Result<(), Failure>) -> ExitCode {
             text = format!("{text}: {cause}");
         }
     }
-    eprintln!("error: {text}");
+    say(format_args!("error: {text}"));
     ExitCode::from(status)
 }
 

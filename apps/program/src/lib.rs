@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`Failure`], [`exit`] | the exit status: 0, 1 for what failed, 2 for what cannot be asked |
 //! | [`log_to_stderr`] | tracing |
+//! | [`print()`], [`print_with`], [`say`] | text for people, whoever reads it |
 //! | [`stop_on_signals`] | SIGINT and SIGTERM ask the loops to stop |
 //! | [`reload_on_hangup`] | SIGHUP asks for the configuration to be read again |
 //! | [`seconds`] | a duration on a command line |
@@ -20,10 +21,12 @@ mod log;
 pub mod metrics;
 pub mod ports;
 mod report;
+mod say;
 mod signals;
 
 pub use args::seconds;
 pub use exit::{Failure, exit};
 pub use log::log_to_stderr;
 pub use report::{LedgerReport, ReportFile};
+pub use say::{print, print_with, say};
 pub use signals::{Reload, reload_on_hangup, stop_on_signals};

@@ -14,5 +14,7 @@ pub fn log_to_stderr(level: &str) {
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         .without_time()
+        // Where nobody reads what is logged, there is nowhere to say so either.
+        .log_internal_errors(false)
         .init();
 }

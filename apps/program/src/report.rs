@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::io::{self, Write as _};
+use std::path::Path;
 
 use anyhow::Context as _;
 use pollux_pmd::Balance;
@@ -13,7 +13,8 @@ use serde::Serialize;
 /// written is told before it and not after.
 #[derive(Debug)]
 pub struct ReportFile {
-    path: PathBuf,
+    /// The option and the path.
+    name: String,
     file: File,
 }
 
@@ -23,10 +24,19 @@ impl ReportFile {
     /// # Errors
     /// A path that cannot be written.
     pub fn create(path: &Path) -> anyhow::Result<Self> {
-        Ok(Self {
-            path: path.into(),
-            file: File::create(path).with_context(|| named(path))?,
-        })
+        Self::create_as("--report", path)
+    }
+
+    /// Creates the file of another option than `--report`.
+    ///
+    /// # Errors
+    /// A path that cannot be written.
+    pub fn create_as(option: &str, path: &Path) -> anyhow::Result<Self> {
+        let name = format!("{option} {}", path.display());
+        match File::create(path) {
+            Ok(file) => Ok(Self { name, file }),
+            Err(error) => Err(anyhow::Error::new(error).context(name)),
+        }
     }
 
     /// Writes the report as JSON.
@@ -34,16 +44,10 @@ impl ReportFile {
     /// # Errors
     /// A disk that is full, say.
     pub fn write(mut self, report: &impl Serialize) -> anyhow::Result<()> {
-        let mut json = serde_json::to_string_pretty(report).with_context(|| named(&self.path))?;
-        json.push('\n');
-        self.file
-            .write_all(json.as_bytes())
-            .with_context(|| named(&self.path))
+        let json = serde_json::to_string_pretty(report).map_err(io::Error::from);
+        json.and_then(|json| writeln!(self.file, "{json}"))
+            .context(self.name)
     }
-}
-
-fn named(path: &Path) -> String {
-    format!("--report {}", path.display())
 }
 
 /// The loss ledger in a report. Causes that dropped nothing are not there.

@@ -15,7 +15,7 @@ use anyhow::{Context, anyhow};
 use pollux_pmd::mempool::{Mempool, PoolConfig};
 use pollux_pmd::net::UDP_HEADERS;
 use pollux_pmd::{Capabilities, LatencyHistogram, Ledger, PortConfig, Registry};
-use pollux_program::{Failure, ports, seconds};
+use pollux_program::{Failure, ports, print, say, seconds};
 
 use self::report::{Report, SizeReport};
 use self::search::{Critical, Search};
@@ -200,17 +200,18 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let mut ended = begun.end(Vec::<()>::new(), elapsed);
     let base = ended.base("bench", &views, &ledger);
     let report = Report::new(base, args, complete, sizes);
-    if args.json {
+    let printed = if args.json {
         let json = serde_json::to_string_pretty(&report).context("--json")?;
-        println!("{json}");
+        print(format_args!("{json}\n"))
     } else {
-        print!("{report}");
-    }
+        print(&report)
+    };
+    ended.write(&report, printed, &ledger, stopped)?;
     if let (Some(mut file), Some(path)) = (plot, &args.plot) {
         let written = file.write_all(plot::svg(&report.sizes).as_bytes());
         written.with_context(|| format!("--plot {}", path.display()))?;
     }
-    ended.finish(&report, &ledger, stopped)
+    Ok(())
 }
 
 fn create(path: &Path) -> anyhow::Result<File> {
@@ -362,7 +363,7 @@ impl Args {
             }
             disturbed = judged == 0 && at.sum.trials() > 0 && !stand.is_over();
             if at.sum.trials() > 0 && !house.is_quiet() {
-                eprintln!("{}", progress(size, &at, search.critical()));
+                say(progress(size, &at, search.critical()));
             }
             if at.sum.trials() > 0 {
                 tried.push(at);

@@ -7,11 +7,12 @@
 mod error;
 mod in_use;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use pollux_pmd::bus::pci::Address;
-use pollux_program::Failure;
+use pollux_program::{Failure, print, say};
 
 use self::error::BindError;
 use crate::sys::pci::{self, Function};
@@ -102,11 +103,11 @@ pub(crate) fn bind(args: &Args) -> Result<(), Failure> {
             .map(|other| other.address.to_string())
             .collect();
         if args.driver == "vfio-pci" && !list.is_empty() {
-            eprintln!(
+            say(format_args!(
                 "warning: {} cannot be used until the rest of its IOMMU group is bound too: {}",
                 device.address,
                 list.join(" ")
-            );
+            ));
         }
     }
     Ok(())
@@ -169,6 +170,13 @@ fn check(sys: &Sys, device: &Function, driver: &str, force: bool) -> Result<(), 
     Ok(())
 }
 
+/// Tells what was done. That it cannot be told is no reason to leave the rest undone.
+fn tell(done: fmt::Arguments<'_>) {
+    if let Err(error) = print(format_args!("{done}\n")) {
+        say(format_args!("warning: {error:#}"));
+    }
+}
+
 /// Gives a device to a driver; one that has it already is left alone.
 fn give(sys: &Sys, device: &Function, driver: &str) -> Result<(), BindError> {
     let Function {
@@ -177,7 +185,7 @@ fn give(sys: &Sys, device: &Function, driver: &str) -> Result<(), BindError> {
         ..
     } = device;
     if before.as_deref() == Some(driver) {
-        println!("{address}: is bound to {driver} already");
+        tell(format_args!("{address}: is bound to {driver} already"));
         return Ok(());
     }
     override_driver(sys, *address, driver)?;
@@ -195,10 +203,10 @@ fn give(sys: &Sys, device: &Function, driver: &str) -> Result<(), BindError> {
             },
         });
     }
-    println!(
+    tell(format_args!(
         "{address}: {} -> {driver}",
         before.as_deref().unwrap_or("no driver")
-    );
+    ));
     Ok(())
 }
 
@@ -221,16 +229,16 @@ fn take_back(sys: &Sys, device: &Function) -> Result<(), BindError> {
     if let Some(driver) = before
         && !device.is_for_programs()
     {
-        println!("{address}: is bound to {driver} already");
+        tell(format_args!("{address}: is bound to {driver} already"));
         return Ok(());
     }
     override_driver(sys, *address, "")?;
     match rebind(sys, device)? {
         Some(driver) if !is_for_programs(sys, *address) => {
-            println!(
+            tell(format_args!(
                 "{address}: {} -> {driver}",
                 before.as_deref().unwrap_or("no driver")
-            );
+            ));
             Ok(())
         }
         _ => Err(BindError::NoKernelDriver {

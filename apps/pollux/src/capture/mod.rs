@@ -250,7 +250,6 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let (stopped, mut ended) = ran?;
     let base = ended.base("capture", &views, &ledger);
     let (report, error) = Report::new(base, &counts, written);
-    print!("{report}");
     ended.finish(&report, &ledger, stopped)?;
     error.map_or(Ok(()), |error| Err(error.into()))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use anyhow::Context as _;
+use pollux_program::print_with;
 use serde::Serialize;
 
 use super::finding::{Finding, Level, Mend};
@@ -55,17 +55,15 @@ impl Report {
     }
 
     pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {
-        let mut out = io::stdout().lock();
-        let written = if json {
-            serde_json::to_writer_pretty(&mut out, &self.document())
-                .map_err(io::Error::from)
-                .and_then(|()| writeln!(out))
-        } else {
-            self.write_text(&mut out)
-        };
-        written
-            .and_then(|()| out.flush())
-            .context("cannot write the report")
+        print_with(|out| {
+            if json {
+                serde_json::to_writer_pretty(&mut *out, &self.document())?;
+                writeln!(out)
+            } else {
+                self.write_text(out)
+            }
+        })
+        .map(drop)
     }
 
     fn document(&self) -> Document<'_> {
@@ -85,7 +83,7 @@ impl Report {
     }
 
     /// What is fine takes one line; all else says why it matters and what mends it.
-    fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
+    fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
         for Topic { name, findings } in &self.topics {
             if findings.is_empty() {
                 continue;

@@ -4,12 +4,11 @@ mod picture;
 mod text;
 
 use std::fs;
-use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use clap::ValueEnum;
-use pollux_program::Failure;
+use pollux_program::{Failure, print, print_with, say};
 use pollux_recording::{Event, Events};
 
 /// Events that are read at a time.
@@ -77,7 +76,7 @@ impl Only {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut events = Events::open(&args.file).map_err(anyhow::Error::from)?;
     if let Some(warning) = events.warning() {
-        eprintln!("warning: {warning}");
+        say(format_args!("warning: {warning}"));
     }
     match args.event {
         Some(number) => one(&mut events, number, args.svg.as_deref())?,
@@ -94,8 +93,7 @@ fn one(events: &mut Events, number: usize, svg: Option<&Path>) -> Result<(), Fai
             "--event {number}: there are {n} events, numbered from 0"
         )));
     };
-    let written = text::event(&mut io::stdout().lock(), number, &event);
-    written.context("cannot write the event")?;
+    print_with(|out| text::event(out, number, &event))?;
     if let Some(path) = svg {
         let drawn = fs::write(path, picture::svg(number, &event));
         drawn.with_context(|| format!("--svg {}", path.display()))?;
@@ -104,22 +102,22 @@ fn one(events: &mut Events, number: usize, svg: Option<&Path>) -> Result<(), Fai
 }
 
 fn list(events: &mut Events, args: &Args) -> anyhow::Result<()> {
-    let mut out = BufWriter::new(io::stdout().lock());
     let mut left = args.count.unwrap_or(usize::MAX);
     let (mut number, mut listed) = (args.from, 0_u64);
-    text::head(&mut out)?;
-    while left > 0 && number < events.len() {
+    let mut heard = print_with(text::head)?;
+    while heard && left > 0 && number < events.len() {
         let chunk = events.read(number..number.saturating_add(CHUNK))?;
-        for event in &chunk {
-            if left > 0 && args.only.wants(event) {
-                text::line(&mut out, number, event).context("cannot write the list")?;
-                left -= 1;
-                listed += 1;
+        heard = print_with(|out| {
+            for event in &chunk {
+                if left > 0 && args.only.wants(event) {
+                    text::line(out, number, event)?;
+                    left -= 1;
+                    listed += 1;
+                }
+                number += 1;
             }
-            number += 1;
-        }
+            Ok(())
+        })?;
     }
-    let all = events.len();
-    writeln!(out, "{listed} of {all} events")?;
-    out.flush().context("cannot write the list")
+    print(format_args!("{listed} of {} events\n", events.len()))
 }

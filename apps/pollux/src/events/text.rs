@@ -23,14 +23,14 @@ fn remarks(facts: &Facts) -> String {
     remarks.map(|(_, name)| name).collect()
 }
 
-pub(super) fn head(out: &mut impl Write) -> io::Result<()> {
+pub(super) fn head(out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "   event         slot word      sources  hits rings  radii (mm)"
     )
 }
 
-pub(super) fn line(out: &mut impl Write, number: usize, event: &Event) -> io::Result<()> {
+pub(super) fn line(out: &mut dyn Write, number: usize, event: &Event) -> io::Result<()> {
     let Event {
         facts,
         hit_count,
@@ -51,7 +51,7 @@ pub(super) fn line(out: &mut impl Write, number: usize, event: &Event) -> io::Re
     writeln!(out, "{}", remarks(facts))
 }
 
-pub(super) fn event(out: &mut impl Write, number: usize, event: &Event) -> io::Result<()> {
+pub(super) fn event(out: &mut dyn Write, number: usize, event: &Event) -> io::Result<()> {
     let Event {
         facts,
         hit_count,

@@ -171,7 +171,6 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
         mode: args.mode.name(),
         retries: counts.iter().map(|counts| counts.retries.get()).sum(),
     };
-    print!("{report}");
     ended.finish(&report, &ledger, stopped)
 }
 

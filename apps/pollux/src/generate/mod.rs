@@ -220,7 +220,6 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
         queue_full,
         held_up_s,
     };
-    print!("{report}");
     ended.finish(&report, &ledger, stopped)
 }
 

@@ -39,7 +39,10 @@ impl Client {
 
     /// The page as it is now.
     pub(super) fn page(&self) -> Result<Page> {
-        let asking = || format!("no metrics at {}", self.url);
+        let asking = || {
+            let url = &self.url;
+            format!("no metrics at {url} (start the program with --metrics ADDRESS:PORT)")
+        };
         let mut answer = self.agent.get(&self.url).call().with_context(asking)?;
         let body = answer.body_mut().with_config().limit(LONGEST);
         Ok(Page::parse(&body.read_to_string().with_context(asking)?))

@@ -6,12 +6,12 @@ mod screen;
 mod text;
 mod view;
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use pollux_pmd::lcore::StopFlag;
-use pollux_program::{Failure, seconds, stop_on_signals};
+use pollux_program::{Failure, print_with, say, seconds, stop_on_signals};
 
 use self::client::Client;
 use self::openmetrics::Page;
@@ -116,16 +116,20 @@ fn as_text(
         }
         match watch.look(client) {
             Ok(()) => {
-                let mut out = std::io::stdout().lock();
-                for (kind, line) in text::lines(&watch.view().tables()) {
-                    let mark = if kind == Kind::Alarm { "!" } else { "" };
-                    writeln!(out, "{line}{mark}").context("standard output")?;
+                let heard = print_with(|out| {
+                    for (kind, line) in text::lines(&watch.view().tables()) {
+                        let mark = if kind == Kind::Alarm { "!" } else { "" };
+                        writeln!(out, "{line}{mark}")?;
+                    }
+                    writeln!(out)
+                })?;
+                if !heard {
+                    break;
                 }
-                writeln!(out).context("standard output")?;
                 left -= 1;
             }
             Err(error) if count.is_some() => return Err(error),
-            Err(error) => eprintln!("{error:#}"),
+            Err(error) => say(format_args!("{error:#}")),
         }
     }
     Ok(())

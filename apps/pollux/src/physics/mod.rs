@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::ValueEnum;
 use pollux_pipelines::rich::find;
-use pollux_program::{Failure, ReportFile};
+use pollux_program::{Failure, ReportFile, print};
 use serde::Serialize;
 
 use self::study::{Row, Study};
@@ -77,7 +77,9 @@ struct Report<'a> {
 /// Runs the sub-command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     // Before the work: a path that cannot be written is told at once.
-    let json = args.json.as_deref().map(ReportFile::create).transpose()?;
+    let json = args.json.as_deref();
+    let json = json.map(|path| ReportFile::create_as("--json", path));
+    let json = json.transpose()?;
     let study = |method: Method| {
         Study {
             seed: args.seed,
@@ -87,10 +89,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .rows()
     };
     let rows = study(args.method)?;
-    print!("{}", page::table(&rows));
+    let printed = print(page::table(&rows));
     if let Some(json) = json {
         json.write(&Report { rows: &rows })?;
     }
+    printed?;
     if let Some(folder) = &args.docs {
         let (triplets, grid) = (study(Method::Triplets)?, study(Method::CentreGrid)?);
         for (name, text) in page::files(args.seed, args.events, &triplets, &grid) {

@@ -3,12 +3,11 @@
 mod catalogue;
 mod text;
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use pollux_pmd::Registry;
-use pollux_program::Failure;
+use pollux_program::{Failure, print_with};
 use serde::Serialize;
 
 use self::catalogue::{Catalogue, Drivers};
@@ -49,26 +48,27 @@ pub(crate) struct Args {
 
 /// Prints the list.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
-    let written = if args.drivers {
-        print(&Drivers::of(registry), args.json, text::drivers)
+    if args.drivers {
+        print(&Drivers::of(registry), args.json, text::drivers)?;
     } else {
         let catalogue = Catalogue::of(&Sys::new(&args.root), registry);
-        print(&catalogue, args.json, text::catalogue)
-    };
-    Ok(written.context("cannot write the list")?)
+        print(&catalogue, args.json, text::catalogue)?;
+    }
+    Ok(())
 }
 
 fn print<T: Serialize>(
     list: &T,
     json: bool,
     text: fn(&T, &mut dyn io::Write) -> io::Result<()>,
-) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    if json {
-        serde_json::to_writer_pretty(&mut out, list)?;
-        writeln!(out)?;
-    } else {
-        text(list, &mut out)?;
-    }
-    out.flush()
+) -> anyhow::Result<()> {
+    print_with(|out| {
+        if json {
+            serde_json::to_writer_pretty(&mut *out, list)?;
+            writeln!(out)
+        } else {
+            text(list, out)
+        }
+    })
+    .map(drop)
 }

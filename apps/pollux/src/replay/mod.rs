@@ -207,7 +207,6 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
         behind_ns: paced.then(|| played.behind.view().percentiles().into()),
         base,
     };
-    print!("{report}");
     ended.finish(&report, &ledger, stopped)?;
     if played.stalled {
         return Err(Failure::Run(anyhow!(

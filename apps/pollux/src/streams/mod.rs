@@ -6,7 +6,7 @@ mod report;
 mod senders;
 mod view;
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
@@ -17,7 +17,7 @@ use pollux_pmd::net::ParseOptions;
 use pollux_pmd::{Ledger, PortConfig, Registry, StartedPort};
 use pollux_program::metrics::{self, Books, Watch};
 use pollux_program::ports::PortView;
-use pollux_program::{Failure, ports, seconds};
+use pollux_program::{Failure, ports, print_with, seconds};
 
 use self::listener::Listener;
 use self::report::Report;
@@ -164,10 +164,10 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
         view.clear();
     }
     let span = if recorded { heard.recorded } else { elapsed };
-    print(args, &reader, &ledger, span)?;
+    let printed = print(args, &reader, &ledger, span);
     stopped?;
     ledger.check().map_err(|imbalance| anyhow!(imbalance))?;
-    Ok(())
+    Ok(printed?)
 }
 
 fn print(args: &Args, reader: &Reader, ledger: &Ledger, span: Duration) -> anyhow::Result<()> {
@@ -175,22 +175,18 @@ fn print(args: &Args, reader: &Reader, ledger: &Ledger, span: Duration) -> anyho
         .top
         .unwrap_or(if args.json { usize::MAX } else { ROWS });
     let report = Report::new(reader, &[], &ledger.balance(), top);
-    let mut out = std::io::stdout().lock();
-    let written = if args.json {
-        serde_json::to_writer_pretty(&mut out, &report)
-            .map_err(std::io::Error::from)
-            .and_then(|()| writeln!(out))
-    } else {
+    print_with(|out| {
+        if args.json {
+            serde_json::to_writer_pretty(&mut *out, &report)?;
+            return writeln!(out);
+        }
         let verdict = if report.balanced {
             "balances"
         } else {
             "does not balance"
         };
-        report
-            .write_table(&mut out, span)
-            .and_then(|()| writeln!(out, "The loss ledger {verdict}."))
-    };
-    written
-        .and_then(|()| out.flush())
-        .context("cannot write the report")
+        report.write_table(out, span)?;
+        writeln!(out, "The loss ledger {verdict}.")
+    })
+    .map(drop)
 }

@@ -78,7 +78,7 @@ impl Report {
     }
 
     /// For people. `span` is the time that rates are made for; none can be made for none.
-    pub(super) fn write_table(&self, out: &mut impl Write, span: Duration) -> io::Result<()> {
+    pub(super) fn write_table(&self, out: &mut dyn Write, span: Duration) -> io::Result<()> {
         let per_second = |n: f64, digits| match span.as_secs_f64() {
             0.0 => "-".into(),
             seconds => format!("{:.digits$}", n / seconds),

@@ -224,7 +224,6 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let stopped = ports::stop(rig.ports, queues, Vec::new());
     let base = ended.base("verify", &rig.views, &ledger);
     let report = Report::new(args, base, checked, recorded);
-    print!("{report}");
     ended.finish(&report, &ledger, stopped)?;
     Ok(report.verdict()?)
 }

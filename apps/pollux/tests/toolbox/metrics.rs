@@ -6,6 +6,32 @@ use std::process::{Child, Command, Stdio};
 
 use crate::support::{Capture, Folder, datagram, packets, pollux, refused, run, text};
 
+/// The page of metrics at an address.
+fn page(address: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    assert!(page.ends_with("# EOF\n"), "{page}");
+    page
+}
+
+/// The value of a sample at an address, once it is there and above `floor`.
+#[track_caller]
+pub(crate) fn above(address: &str, floor: f64, sample: &str) -> f64 {
+    let mut shown = String::new();
+    for _ in 0..3000 {
+        shown = page(address);
+        let line = shown.lines().find_map(|line| line.strip_prefix(sample));
+        match line.map(|value| value.trim().parse().unwrap()) {
+            Some(value) if value > floor => return value,
+            _ => std::thread::sleep(std::time::Duration::from_millis(10)),
+        }
+    }
+    panic!("no {sample} above {floor}: {shown}");
+}
+
 /// A sub-command that serves its metrics, until this is dropped.
 pub(crate) struct Watched {
     child: Child,
@@ -37,29 +63,10 @@ impl Watched {
         Self { child, address }
     }
 
-    fn page(&self) -> String {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        let request = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut page = String::new();
-        stream.read_to_string(&mut page).unwrap();
-        assert!(page.ends_with("# EOF\n"), "{page}");
-        page
-    }
-
     /// The value of a sample, once it is there and above `floor`.
     #[track_caller]
     pub(crate) fn above(&self, floor: f64, sample: &str) -> f64 {
-        let mut page = String::new();
-        for _ in 0..3000 {
-            page = self.page();
-            let line = page.lines().find_map(|line| line.strip_prefix(sample));
-            match line.map(|value| value.trim().parse().unwrap()) {
-                Some(value) if value > floor => return value,
-                _ => std::thread::sleep(std::time::Duration::from_millis(10)),
-            }
-        }
-        panic!("no {sample} above {floor}: {page}");
+        above(&self.address, floor, sample)
     }
 
     /// Ends it; what it has printed, which is little.
@@ -176,7 +183,93 @@ fn another_program_looks_at_a_run() {
     // Nobody serves there, nobody can, or it is no address at all.
     for address in ["127.0.0.1:1", "127.0.0.1:99999", ""] {
         let message = refused("live", &[address, "--count", "1"], 1);
-        let named = format!("no metrics at http://{address}/metrics: ");
+        let named =
+            format!("no metrics at http://{address}/metrics (start the program with --metrics");
         assert!(message.contains(&named), "{message}");
     }
+}
+
+#[test]
+fn a_terminal_is_drawn_on_and_given_back() {
+    // A terminal of a test is made by script(1).
+    let there = Command::new("script").arg("--version").output();
+    if !there.is_ok_and(|output| output.status.success()) {
+        println!("skipped: no `script` program: apt-get install bsdutils");
+        return;
+    }
+    let forward = Watched::start("forward", &["null", "--quiet"]);
+    for (rows, columns, seen) in [(24, 100, "Frames"), (2, 12, "Frames"), (1, 8, "http")] {
+        let live = format!(
+            "stty rows {rows} cols {columns}; exec {} live {} --interval 0.1",
+            env!("CARGO_BIN_EXE_pollux"),
+            forward.address
+        );
+        let mut child = Command::new("script")
+            .args(["--quiet", "--return", "--command", &live, "/dev/null"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (mut out, mut shown) = (child.stdout.take().unwrap(), Vec::new());
+        let mut read = |shown: &mut Vec<u8>| {
+            let mut bytes = [0; 4096];
+            let n = out.read(&mut bytes).unwrap();
+            shown.extend(&bytes[..n]);
+            n
+        };
+        while !text(&shown).contains(seen) {
+            assert!(read(&mut shown) > 0, "{rows}x{columns}: {}", text(&shown));
+        }
+        child.stdin.take().unwrap().write_all(b"q").unwrap();
+        while read(&mut shown) > 0 {}
+        assert!(child.wait().unwrap().success());
+        // The alternate screen is left (xterm's private mode 1049).
+        assert!(text(&shown).contains("\x1b[?1049l"), "{}", text(&shown));
+    }
+    drop(forward);
+}
+
+#[test]
+fn nobody_has_to_read_to_the_end() {
+    let forward = Watched::start("forward", &["null", "--quiet"]);
+    let commands: [(&str, &[&str]); 4] = [
+        ("live", &[&forward.address, "--interval", "0.05"]),
+        ("forward", &["null", "--duration", "1.5"]),
+        ("ports", &["--json"]),
+        ("physics", &["--events", "10"]),
+    ];
+    for (command, args) in commands {
+        let mut child = pollux(command)
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        drop(child.stderr.take());
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{command}");
+    }
+    drop(forward);
+    // What cannot be written is told, and its report is there all the same.
+    let folder = Folder::new();
+    let report = folder.path("report.json");
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let output = pollux("forward")
+        .args(["null", "--count", "10", "--report"])
+        .arg(&report)
+        .stdout(full.unwrap())
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let message = text(&output.stderr);
+    assert!(
+        message.contains("cannot write to standard output: No space left"),
+        "{message}"
+    );
+    assert!(
+        std::fs::read_to_string(&report)
+            .unwrap()
+            .contains("\"forwarded\": 10")
+    );
 }

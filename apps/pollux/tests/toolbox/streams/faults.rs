@@ -144,7 +144,7 @@ fn a_report_that_cannot_be_written_is_an_error() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("cannot write the report: No space left"));
+    assert!(text(&output.stderr).contains("cannot write to standard output: No space left"));
 }
 
 #[test]
