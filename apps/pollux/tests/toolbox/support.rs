@@ -160,11 +160,16 @@ pub(crate) struct Running {
 impl Running {
     /// Starts a sub-command inside a namespace: its line of arguments.
     pub(crate) fn start(namespace: &Namespace, line: &str) -> Self {
+        Self::start_program(namespace, Path::new(env!("CARGO_BIN_EXE_pollux")), line)
+    }
+
+    /// Starts a program inside a namespace.
+    pub(crate) fn start_program(namespace: &Namespace, program: &Path, line: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = |name| fs::File::create(folder.path().join(name)).unwrap();
         let child = Command::new("ip")
             .args(["netns", "exec", namespace.name()])
-            .arg(env!("CARGO_BIN_EXE_pollux"))
+            .arg(program)
             .args(line.split_whitespace())
             .arg("--report")
             .arg(folder.path().join("report.json"))
