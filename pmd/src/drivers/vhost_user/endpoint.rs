@@ -16,8 +16,12 @@ use super::connection::{Connection, Ended, Stop};
 /// How long a client waits before it tries again.
 pub(super) const RETRY: Duration = Duration::from_millis(100);
 
+/// After so many attempts somebody is told: a peer that is about to start is there by then, and a
+/// path that is misspelt never.
+const TELL_AFTER: u32 = 20;
+
 pub(super) enum Endpoint {
-    Client(SocketAddrUnix),
+    Client(PathBuf, SocketAddrUnix),
     Server(Listener),
 }
 
@@ -28,23 +32,37 @@ impl Endpoint {
         Ok(if server {
             Self::Server(Listener::bind(path, &address)?)
         } else {
-            Self::Client(address)
+            Self::Client(path.into(), address)
         })
     }
 
     /// Waits until there is a peer.
     pub(super) fn connect(&self, stop: &Stop) -> Result<Connection, Ended> {
         let socket = match self {
-            Self::Client(address) => loop {
-                match dial(address) {
-                    Ok(socket) => break socket,
-                    // Nobody is there yet, or the queue of those who wait is full.
-                    Err(Errno::NOENT | Errno::CONNREFUSED | Errno::AGAIN | Errno::INTR) => {
-                        stop.wait(None, Some(RETRY))?;
+            Self::Client(path, address) => {
+                let mut attempts = 0;
+                loop {
+                    match dial(address) {
+                        Ok(socket) => break socket,
+                        // Nobody is there yet, or the queue of those who wait is full.
+                        Err(
+                            error
+                            @ (Errno::NOENT | Errno::CONNREFUSED | Errno::AGAIN | Errno::INTR),
+                        ) => {
+                            attempts += 1;
+                            if attempts == TELL_AFTER {
+                                tracing::warn!(
+                                    "nobody listens at {}: {error}; trying on: start the peer, \
+                                     or have this end listen (server=on)",
+                                    path.display()
+                                );
+                            }
+                            stop.wait(None, Some(RETRY))?;
+                        }
+                        Err(error) => return Err(Ended::system("cannot connect")(error)),
                     }
-                    Err(error) => return Err(Ended::system("cannot connect")(error)),
                 }
-            },
+            }
             Self::Server(listener) => loop {
                 let events = Some((listener.socket.as_fd(), PollFlags::IN));
                 stop.wait(events, None)?;
