@@ -4,6 +4,7 @@
 // pass, and only while it is less than 2^k ahead of what the consumer has released: nothing unread
 // is overwritten. Where sources look at `room`, none is thrown away. What is offered to the host bus
 // stands until it is taken.
+// formal: aiger
 // formal: bounded 14
 // formal: cover 14
 // mutant: = !passes[0]; => = passes[0];

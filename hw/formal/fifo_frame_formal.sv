@@ -2,6 +2,7 @@
 //
 // Exactly the words of the good frames that found room leave, in order; an offer stands until it
 // is taken; every frame has left, or has been told as full or bad, or is held.
+// formal: aiger
 // formal: bounded 12
 // formal: cover 12
 // mutant: else tail <= committed; => else tail <= committed + 1'b1;

@@ -257,7 +257,7 @@ module place_ring #(
         assume (got <= 1000);
         if (!rst) begin
             assert (consumed <= units - used && (consumed == 0 || !discard));
-            if (next) assert (over);
+            if (next) assert (over && (discard || consumed == units - used));
         end
     end
 

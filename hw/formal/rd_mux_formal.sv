@@ -3,7 +3,8 @@
 // Requests leave in the order in which they were taken, none is lost or doubled, each has the number
 // of its client; one is taken in a cycle, and an offer stands. Who waits is served after at most
 // CLIENTS - 1 others. An answer goes to the client of its tag, and to nobody else.
-// formal: bounded 11
+// formal: aiger
+// formal: always 7
 // formal: cover 7
 // mutant: grant & {CLIENTS{free}}; => grant;
 

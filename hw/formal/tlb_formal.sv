@@ -4,7 +4,8 @@
 // answered two cycles after it was granted, and only then; it is not allowed, and is counted; its
 // event is offered where there was room, and stands until it is taken. What pages allow is for the
 // bench: comparing addresses of 64 bits is too much for the solver.
-// formal: bounded 8
+// formal: aiger
+// formal: always 8
 // formal: cover 11
 // mutant: waiting && !m_event_valid && room[cfg_queue] => waiting && !m_event_valid
 

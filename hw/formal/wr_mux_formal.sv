@@ -2,7 +2,8 @@
 //
 // Nobody's words or descriptors go between those of one write; each write is told of once, when it
 // was taken; who waits is served after at most INPUTS - 1 writes of others.
-// formal: bounded 16
+// formal: aiger
+// formal: always 10
 // formal: cover 10
 // mutant: data_taken && last || desc_taken && immediate => data_taken && last
 

@@ -18,7 +18,7 @@ def translation(settings, mode, folder, model):
         kind = f"chformal -assert -remove; techmap -map {folder / 'covers.v'}; " if mode == "cover" else \
             "chformal -cover -remove; "
         return (f"prep -flatten; {kind}memory_map; {edges}async2sync; opt -full; dffunmap; setundef -undriven -anyseq; "
-                f"techmap; aigmap; opt_clean; "
+                f"techmap; setundef -anyseq; aigmap; opt_clean; "
                 f"tee -q -o {model.with_suffix('.list')} select -list t:$assert; write_aiger -zinit {model}")
     # Words are heavy going for z3, and gates, made few by abc, are not; but for long sums.
     gates = "" if "words" in settings else "techmap; abc -g AND,XOR,MUX; "

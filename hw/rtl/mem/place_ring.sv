@@ -6,7 +6,7 @@
 
 module place_ring #(
     parameter FRAMES = 8,  // payloads whose end may wait, a power of two
-    parameter UNITS  = 64  // units, a power of two
+    parameter UNITS  = 64  // units, a power of two, 8 at least
 ) (
     input  logic         clk,
     input  logic         rst,
@@ -20,10 +20,10 @@ module place_ring #(
     input  logic [1:0]   s_axis_payload_tuser,
 
     // Whole units held, the next two, and how many of them are used up now.
-    output logic [6:0]   held,
+    output logic [$clog2(UNITS):0] held,
     output logic [127:0] unit_0,
     output logic [127:0] unit_1,
-    input  logic [6:0]   consumed,
+    input  logic [$clog2(UNITS):0] consumed,
 
     // Nothing of the first payload is wanted any more.
     input  logic         discard,
@@ -41,7 +41,7 @@ module place_ring #(
     localparam AW = $clog2(UNITS);
 
     generate
-        if (UNITS != 64) UNITS_must_be_64 parameter_error ();
+        if (UNITS < 8 || UNITS != 1 << AW) UNITS_must_be_a_power_of_two_from_8 parameter_error ();
     endgenerate
 
     // Units, one bit more than an address; whether half of the next unit is there.
@@ -117,4 +117,23 @@ module place_ring #(
 
     assign unit_0 = head[0] ? odd : even;
     assign unit_1 = head[0] ? even : odd;
+
+`ifdef FORMAL
+    // What is written when the tail is at any one place is what is there until the head is behind it.
+    (* anyconst *) logic [AW:0] f_place;
+    logic [127:0] f_unit;
+
+    wire [AW:0]   f_before = f_place - head;
+    wire [AW-2:0] f_row    = f_place[AW-1:1];
+    wire [127:0]  f_there  = f_place[0] ? {odd_1[f_row], odd_0[f_row]} : {even_1[f_row], even_0[f_row]};
+
+    always_ff @(posedge clk) if (store && tail == f_place) f_unit <= half ? {word, f_unit[63:0]} : {64'd0, word};
+
+    always_ff @(posedge clk) if (!rst) begin
+        assert (held < UNITS);
+        if (f_before < held || (f_before == held && half)) assert (f_there == f_unit);
+        if (held > 0 && head == f_place) assert (unit_0 == f_unit);
+        if (held > 1 && head + 1'b1 == f_place) assert (unit_1 == f_unit);
+    end
+`endif
 endmodule

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+//
+// Of payloads of up to 120 bytes, arriving and ending as they like: what came to any one place is
+// offered when it is in turn, with zeros behind its payload, and is not written over before; each
+// end is told in its turn, as it came. What is discarded is the first payload's, as far as it has
+// come, and nobody else's. The reader uses up no more than there is of the first payload, and is done
+// with it when nothing is left of it, as place_formal asserts.
+// formal: aiger
+// formal: induction 3
+// formal: cover 20
+// mutant: odd_1[row] <= half ? word : 64'd0 => odd_1[row] <= word
+// mutant: discard ? (ended ? end_tail : tail) => discard ? tail
+// mutant: held < UNITS - 1 && end_room => held < UNITS + 1 && end_room
+// mutant: (store && (half || ends)) || (ends && half) => (store && (half || ends))
+
+module place_ring_formal (
+    input logic       clk,
+    input logic       rst,
+    input logic       s_axis_payload_tvalid,
+    input logic       s_axis_payload_tlast,
+    input logic [3:0] bytes,
+    input logic [7:0] bits,
+    input logic [1:0] s_axis_payload_tuser,
+    input logic [3:0] consumed,
+    input logic       discard,
+    input logic       next
+);
+    // A byte is one bit: the others go the same way.
+    logic [63:0] s_axis_payload_tdata;
+    logic [7:0]  s_axis_payload_tkeep;
+    generate
+        for (genvar i = 0; i < 8; i = i + 1) begin : g_byte
+            assign s_axis_payload_tdata[i*8 +: 8] = {7'd0, bits[i]};
+            assign s_axis_payload_tkeep[i]        = i < bytes;
+        end
+    endgenerate
+
+    logic         s_axis_payload_tready, more, ended;
+    logic [3:0]   held;
+    logic [127:0] unit_0, unit_1;
+    logic [15:0]  gathered, end_bytes;
+    logic [1:0]   end_user;
+
+    place_ring #(.FRAMES(2), .UNITS(8)) dut (.*);
+
+    logic running = 0;
+    always_ff @(posedge clk) running <= 1'b1;
+    always_comb assume (rst == !running);
+
+    // Payloads that have ended, the first of them, and the one that comes in: their bytes.
+    logic [1:0] ends = 0, user_0, user_1;
+    logic [6:0] bytes_0, bytes_1, coming = 0;
+    // Of the first payload: units that are used up.
+    logic [3:0] used = 0;
+
+    wire        take   = s_axis_payload_tvalid && s_axis_payload_tready;
+    wire        closes = take && s_axis_payload_tlast;
+    wire  [6:0] filled = coming + {3'd0, bytes};
+    wire  [3:0] whole_0 = (8'(bytes_0) + 8'd15) >> 4;
+    wire  [3:0] whole_1 = (8'(bytes_1) + 8'd15) >> 4;
+    wire  [3:0] first  = ends != 0 ? whole_0 : {1'b0, coming[6:4]};
+    wire  [3:0] left   = first - used;
+    wire  [5:0] behind = (ends == 0 ? 6'd0 : {3'd0, coming[6:4]}) + (ends == 2 ? {2'd0, whole_1} : 6'd0);
+
+    always_comb begin
+        // Whole words but for the last, which may be empty.
+        assume (bytes <= 8 && (s_axis_payload_tlast || bytes == 8));
+        if (s_axis_payload_tvalid) assume (filled < 120 || s_axis_payload_tlast && filled == 120);
+        assume (consumed <= 2 && consumed <= left && (consumed == 0 || !discard));
+        if (next) assume (ends != 0 && (discard || consumed == left));
+    end
+
+    always_ff @(posedge clk) if (running) begin
+        if (take) coming <= s_axis_payload_tlast ? 7'd0 : filled;
+        ends <= ends + {1'b0, closes} - {1'b0, next};
+        used <= next ? 4'd0 : discard ? first : used + consumed;
+        if (next) {bytes_0, user_0} <= {bytes_1, user_1};
+        if (closes) begin
+            if (ends == {1'b0, next}) {bytes_0, user_0} <= {filled, s_axis_payload_tuser};
+            else {bytes_1, user_1} <= {filled, s_axis_payload_tuser};
+        end
+    end
+
+    // Yosys joins wires of these names to those inside.
+    (* hierconn *) wire [3:0]  \dut.head ;
+    (* hierconn *) wire        \dut.half ;
+    (* hierconn *) wire [1:0]  \dut.tails.level ;
+    (* hierconn *) wire [21:0] \dut.tails.word_0 ;
+    (* hierconn *) wire [21:0] \dut.tails.word_1 ;
+    wire        half    = \dut.half ;
+    wire [1:0]  level   = \dut.tails.level ;
+    wire [3:0]  place_0 = \dut.head + left;
+    wire [21:0] end_0   = \dut.tails.word_0 ;
+    wire [21:0] end_1   = \dut.tails.word_1 ;
+
+    always_comb if (running) begin
+        assert ({2'd0, held} == {2'd0, left} + behind);
+        assert (gathered == {9'd0, coming} && more == (coming != 0));
+        assert (ended == (ends != 0));
+        if (ended) assert (end_bytes == {9'd0, bytes_0} && end_user == user_0);
+        // What the module keeps, as far as the books above say it.
+        assert (half == coming[3] && coming < 120 && coming[2:0] == 0 && used <= first && ends <= 2 && level == ends);
+        if (ends != 0) assert (bytes_0 <= 120 && end_0 == {9'd0, bytes_0, user_0, place_0});
+        if (ends == 2) assert (bytes_1 <= 120 && end_1 == {9'd0, bytes_1, user_1, place_0 + whole_1});
+        // Room for a payload: who has used up all that there is can go on.
+        if (held == 0 && ends < 2) assert (s_axis_payload_tready);
+        cover (held == 7 && !s_axis_payload_tready && ends == 1 && more);
+        cover (ended && discard && behind != 0 && left > 1);
+        cover (!ended && discard && left != 0);
+        cover (ends == 2 && end_bytes == 0);
+    end
+endmodule
+
+// What fifo_sync promises, which has a proof of its own: two words, in order.
+module fifo_sync #(
+    parameter WIDTH = 8,
+    parameter DEPTH = 16
+) (
+    input  logic             clk, rst, s_valid, m_ready,
+    output logic             s_ready, m_valid,
+    input  logic [WIDTH-1:0] s_data,
+    output logic [WIDTH-1:0] m_data,
+    output logic [1:0]       level
+);
+    logic [WIDTH-1:0] word_0, word_1;
+
+    assign s_ready = level != 2;
+    assign m_valid = level != 0;
+    assign m_data  = word_0;
+
+    wire put = s_valid && s_ready, take = m_valid && m_ready;
+
+    always_ff @(posedge clk) begin
+        level <= rst ? 2'd0 : level + {1'b0, put} - {1'b0, take};
+        if (take) word_0 <= word_1;
+        if (put && level == {1'b0, take}) word_0 <= s_data;
+        else if (put) word_1 <= s_data;
+    end
+endmodule
