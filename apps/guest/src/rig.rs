@@ -266,16 +266,16 @@ impl Rig {
     pub(crate) fn open(bench: &Bench, setup: Setup<'_>) -> Result<Self> {
         let pool = pool(setup.buffers)?;
         let [a, b] = End::open_both(bench, &pool, setup)?;
-        let mut rig = Self {
-            a,
-            b,
-            pool,
-            ledger: Ledger::new(),
-        };
-        for queue in rig.a.rx.iter().chain(&rig.b.rx) {
-            rig.ledger.add("port", queue.tally());
+        Ok(Self::of(a, b, pool))
+    }
+
+    /// Two ports that are open, with buffers of one pool.
+    pub(crate) fn of(a: End, b: End, pool: Mempool) -> Self {
+        let mut ledger = Ledger::new();
+        for queue in a.rx.iter().chain(&b.rx) {
+            ledger.add("port", queue.tally());
         }
-        Ok(rig)
+        Self { a, b, pool, ledger }
     }
 
     /// Stops port `a`, and starts it again.

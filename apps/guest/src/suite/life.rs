@@ -13,7 +13,7 @@ use serde_json::json;
 use super::Test;
 use crate::bench::Bench;
 use crate::control::Control;
-use crate::nic::{PATIENCE, wait_until};
+use crate::nic::{Nic, PATIENCE, wait_until};
 use crate::reflector::Reflector;
 use crate::rig::{BOTH_WAYS, End, IP_A, IP_B, Rig, Setup, check_books, pool};
 use crate::wake;
@@ -213,27 +213,33 @@ fn received(end: &End) -> u64 {
     end.rx[0].tally().balance().from_wire
 }
 
+/// Traffic both ways, in the middle of which the NIC of `a` is reset.
+pub(super) fn reset_under_traffic(rig: &mut Rig, nic: &Nic) -> Result<()> {
+    let path = nic.folder().join("reset");
+    let mut resetting = None;
+    let mut rounds = 0;
+    under_traffic(rig, |rig| {
+        // From another thread: it takes its time.
+        if resetting.is_none() && received(&rig.a).min(received(&rig.b)) > 1000 {
+            let path = path.clone();
+            resetting = Some(thread::spawn(move || fs::write(path, "1")));
+        }
+        let over = resetting
+            .as_ref()
+            .is_some_and(thread::JoinHandle::is_finished);
+        rounds += u32::from(over);
+        Ok(rounds > 1000)
+    })?;
+    if let Some(Ok(ended)) = resetting.map(thread::JoinHandle::join) {
+        ended.with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
 fn reset(bench: &Bench) -> Result<()> {
-    let path = bench.a.folder().join("reset");
     for _ in 0..3 {
         let mut rig = Rig::open(bench, Setup::default())?;
-        let mut resetting = None;
-        let mut rounds = 0;
-        under_traffic(&mut rig, |rig| {
-            // In the middle of traffic, from another thread: it takes its time.
-            if resetting.is_none() && received(&rig.a).min(received(&rig.b)) > 1000 {
-                let path = path.clone();
-                resetting = Some(thread::spawn(move || fs::write(path, "1")));
-            }
-            let over = resetting
-                .as_ref()
-                .is_some_and(thread::JoinHandle::is_finished);
-            rounds += u32::from(over);
-            Ok(rounds > 1000)
-        })?;
-        if let Some(Ok(ended)) = resetting.map(thread::JoinHandle::join) {
-            ended.with_context(|| format!("cannot write {}", path.display()))?;
-        }
+        reset_under_traffic(&mut rig, &bench.a)?;
         rig.close()?;
         let mut rig = Rig::open(bench, Setup::default())?;
         carries_frames(&mut rig)?;

@@ -7,19 +7,20 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
-use pollux_pmd::Ledger;
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::mempool::Burst;
 use pollux_pmd::net::MacAddr;
+use pollux_pmd::{Ledger, Tally};
 
 use super::Test;
+use super::life::reset_under_traffic;
 use super::trespass::Trespasser;
 use crate::bench::Bench;
 use crate::machine::Owner;
 use crate::nic::{Nic, PATIENCE, run, wait_until};
 use crate::reflector::Reflector;
 use crate::rig::{End, Rig, Setup, Way, check_books, pool};
-use crate::wire::plain;
+use crate::wire::{Sender, plain};
 
 pub(crate) const SRIOV: &[Test] = &[
     Test {
@@ -41,6 +42,16 @@ pub(crate) const SRIOV: &[Test] = &[
         name: "vf-restarts",
         shows: "one in a VLAN loses nothing while its neighbour is killed and starts, again and again",
         run: restarts,
+    },
+    Test {
+        name: "vf-reset",
+        shows: "one that is reset under traffic costs frames but no buffer, and its neighbour nothing",
+        run: reset,
+    },
+    Test {
+        name: "vf-seven",
+        shows: "of seven, as many as there can be, the first and the last",
+        run: seven,
     },
     Test {
         name: "pf-leaves",
@@ -67,16 +78,18 @@ const TOKEN: &str = ",vf_token=6e1ba6ea-3a01-4f0c-8b8c-0a1b2c3d4e5f";
 const TWO: &str = ",vfs=2,vf-macs=02:00:00:00:01:01+02:00:00:00:01:02";
 const GIVEN: [MacAddr; 2] = [MacAddr([2, 0, 0, 0, 1, 1]), MacAddr([2, 0, 0, 0, 1, 2])];
 
-/// The virtual functions that there are of a NIC.
+/// A virtual function of a NIC.
+fn function(of: &Nic, number: u32) -> Result<Nic> {
+    let link = of.folder().join(format!("virtfn{number}"));
+    let target = fs::read_link(&link).with_context(|| format!("no {}", link.display()))?;
+    let address = target.file_name().context("a link to nothing")?;
+    let address = address.to_string_lossy().into_owned();
+    Ok(Nic { address })
+}
+
+/// The first two of them.
 fn functions(of: &Nic) -> Result<[Nic; 2]> {
-    let function = |number: u32| {
-        let link = of.folder().join(format!("virtfn{number}"));
-        let target = fs::read_link(&link).with_context(|| format!("no {}", link.display()))?;
-        let address = target.file_name().context("a link to nothing")?;
-        let address = address.to_string_lossy().into_owned();
-        anyhow::Ok(Nic { address })
-    };
-    Ok([function(0)?, function(1)?])
+    Ok([function(of, 0)?, function(of, 1)?])
 }
 
 /// Frames to the port of another process, all of which come back.
@@ -123,9 +136,13 @@ fn kernel_pf(bench: &Bench) -> Result<()> {
 
 /// A process with the physical function, of which two virtual ones are made.
 fn start_pf(bench: &Bench, more: &str) -> Result<Reflector> {
+    start_pf_with(bench, &format!("{TWO}{more}"))
+}
+
+fn start_pf_with(bench: &Bench, options: &str) -> Result<Reflector> {
     // The kernel's administrator has to say so.
     fs::write("/sys/module/vfio_pci/parameters/enable_sriov", "1")?;
-    Reflector::start(bench.machine, &bench.a, &format!("{TWO}{more}{TOKEN}"))
+    Reflector::start(bench.machine, &bench.a, &format!("{options}{TOKEN}"))
 }
 
 /// Ends that process; its virtual functions go with it.
@@ -173,12 +190,8 @@ fn isolated(bench: &Bench) -> Result<()> {
     let options = &format!(",vlans=200{TOKEN}");
     let a = End::open(Owner::Program, &second, &pool, Setup { options, ..setup })?;
     let b = End::open(Owner::Program, &bench.b, &pool, setup)?;
-    let mut ledger = Ledger::new();
-    for end in [&a, &b] {
-        ledger.add("port", end.rx[0].tally());
-    }
     let (own, third) = (a.mac()?, b.mac()?);
-    let mut rig = Rig { a, b, pool, ledger };
+    let mut rig = Rig::of(a, b, pool);
     let to = |station| plain(station, third);
     let for_other = [
         to(other.station),
@@ -259,6 +272,35 @@ fn restarts(bench: &Bench) -> Result<()> {
     end_pf(bench, pf)
 }
 
+/// This process has the first function, and the third party; another process has the second.
+fn reset(bench: &Bench) -> Result<()> {
+    let pf = start_pf(bench, "")?;
+    let [near, far] = functions(&bench.a)?;
+    let other = Reflector::start(bench.machine, &far, TOKEN)?;
+    let setup = Setup::default();
+    for _ in 0..2 {
+        let pool = pool(setup.buffers)?;
+        let options = TOKEN;
+        let a = End::open(Owner::Program, &near, &pool, Setup { options, ..setup })?;
+        let b = End::open(Owner::Program, &bench.b, &pool, setup)?;
+        let mut rig = Rig::of(a, b, pool);
+        reset_under_traffic(&mut rig, &near)?;
+        rig.close()?;
+    }
+    exchange(&near, TOKEN, other.station)?;
+    other.end()?;
+    end_pf(bench, pf)
+}
+
+fn seven(bench: &Bench) -> Result<()> {
+    let pf = start_pf_with(bench, ",vfs=7")?;
+    let (first, last) = (function(&bench.a, 0)?, function(&bench.a, 6)?);
+    let other = Reflector::start(bench.machine, &last, TOKEN)?;
+    exchange(&first, TOKEN, other.station)?;
+    other.end()?;
+    end_pf(bench, pf)
+}
+
 fn leaves(bench: &Bench) -> Result<()> {
     let pf = start_pf(bench, "")?;
     let [near, _] = functions(&bench.a)?;
@@ -269,10 +311,20 @@ fn leaves(bench: &Bench) -> Result<()> {
     let (pool, mut ledger) = (pool(setup.buffers)?, Ledger::new());
     let mut end = End::open(Owner::Program, &near, &pool, setup)?;
     end.exchange_with_reflector(pf.station, &pool, &mut ledger, COUNT)?;
+    let mut tally = Tally::new();
+    ledger.add("loop", tally.view());
+    let mut sender = Sender::new(pf.station, end.mac()?);
     thread::scope(|scope| {
         // It waits until nobody has its virtual functions.
         let leaving = scope.spawn(|| end_pf(bench, pf));
-        let told = wait_until("the link is down", || !end.port.link().up);
+        let (mut cache, mut burst) = (pool.cache(256)?, Burst::<32>::new());
+        let told = wait_until("the link is down", || {
+            sender.send(&mut end.tx[0], &mut cache);
+            tally.count_delivered(end.rx[0].rx(&mut cache, &mut burst) as u64);
+            cache.free_burst(&mut burst);
+            !end.port.link().up
+        });
+        drop((sender, cache));
         drop(end.stop()?);
         told?;
         let left = leaving.join();
