@@ -1,6 +1,7 @@
 """What the scripts ask of cargo."""
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -26,6 +27,13 @@ def release(*arguments):
     return target_directory() / "release"
 
 
+def recordings():
+    """Words for cargo: recordings, where their library is, as `scripts/test` has them."""
+    has_hdf5 = shutil.which("pkg-config") and not subprocess.run(
+        ["pkg-config", "--exists", "hdf5"], check=False).returncode
+    return ["--features", "l0-trigger/hdf5,pollux/hdf5"] if has_hdf5 else []
+
+
 def debug(*arguments):
     """Builds programs as `cargo test --workspace` does; their folder. With one test among what is
     asked for, dependencies have the features that they have there, and are not compiled once more."""
@@ -34,9 +42,9 @@ def debug(*arguments):
     return target_directory() / "debug"
 
 
-def unit_tests(library):
+def unit_tests(library, *arguments):
     """Builds the tests of a library as `cargo test --workspace` does; their program."""
-    said = subprocess.run(["cargo", "test", "--locked", "--workspace", "--lib", "--no-run",
+    said = subprocess.run(["cargo", "test", "--locked", "--workspace", *arguments, "--lib", "--no-run",
                            "--message-format", "json"], cwd=ROOT, check=True, stdout=subprocess.PIPE,
                           text=True).stdout
     for message in map(json.loads, said.splitlines()):
