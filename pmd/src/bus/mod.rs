@@ -241,7 +241,11 @@ impl Interrupts {
 #[non_exhaustive]
 pub enum BusError {
     /// There is no such window.
-    #[error("{device} has no memory BAR {index}")]
+    #[error(
+        "{device} has no memory BAR {index} that can be mapped: it is not the device that its \
+         number says, or the kernel found no addresses for it; look for its BARs in `lspci -vv -s \
+         {device}` and in `dmesg`"
+    )]
     NoBar {
         /// The device.
         device: String,
@@ -273,7 +277,10 @@ pub enum BusError {
         at: u16,
     },
     /// There are fewer interrupt vectors.
-    #[error("{device} has {offered} MSI-X vectors, {asked} asked for")]
+    #[error(
+        "{device} has {offered} MSI-X vectors, {asked} asked for: start the port with fewer queues, \
+         or give it more vectors (a guest: vectors= of its NIC)"
+    )]
     Interrupts {
         /// The device.
         device: String,

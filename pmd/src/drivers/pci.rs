@@ -170,12 +170,21 @@ impl<D: Device> Entry<D> {
     fn find(ids: Ids, spec: &PortSpec) -> Result<&'static Self, PortError> {
         let is_it = |entry: &&Self| (entry.vendor, entry.device) == (ids.vendor, ids.device);
         let found = Self::ALL.iter().find(is_it);
-        found.ok_or_else(|| PortError::Device {
-            port: spec.to_string(),
-            what: format!(
-                "no driver for {ids}; there are drivers for {}",
-                Self::known()
-            ),
+        found.ok_or_else(|| {
+            let address = spec.target().unwrap_or_default();
+            let dpdk = if cfg!(feature = "dpdk") {
+                format!("; where DPDK has a driver for it, it is the port dpdk:{address}")
+            } else {
+                String::new()
+            };
+            let known = Self::known();
+            PortError::Device {
+                port: spec.to_string(),
+                what: format!(
+                    "no driver for {ids}; there are drivers for {known}; if it was bound for a \
+                     program, `pollux unbind {address}` gives it back to the kernel{dpdk}"
+                ),
+            }
         })
     }
 
@@ -328,14 +337,15 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_is_told_who_is_known() {
+    fn a_stranger_is_told_who_is_known_and_what_to_do() {
         let spec = checked("pci:03:00.0").unwrap();
         let error = hand_over(Arc::new(FakeDevice::new(Stranger)), &spec);
         let error = error.err().unwrap().to_string();
-        assert!(
-            error.contains("no driver for 1234:5678; there are drivers for"),
-            "{error}"
-        );
+        let known = "no driver for 1234:5678; there are drivers for 8086:10d3 (82574L), ";
+        assert!(error.contains(known), "{error}");
+        assert!(error.contains("`pollux unbind 03:00.0`"), "{error}");
+        let names_dpdk = error.ends_with("it is the port dpdk:03:00.0");
+        assert_eq!(names_dpdk, cfg!(feature = "dpdk"), "{error}");
     }
 
     #[test]

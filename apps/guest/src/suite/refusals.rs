@@ -162,7 +162,8 @@ fn wrong_device(_: &Bench) -> Result<()> {
         address: "0000:00:1f.2".into(),
     };
     sata.give_to(Owner::Program)?;
-    let refused = refuse(&mut port(&sata.address), "no driver for 8086:2922");
+    let expected = format!("pollux unbind {}", sata.address);
+    let refused = refuse(&mut port(&sata.address), &expected);
     // The kernel has none either.
     let _ = sata.give_to(Owner::Kernel);
     refused
