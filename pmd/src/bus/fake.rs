@@ -3,7 +3,7 @@
 //! addresses of our memory are no pointers, and what it reaches is checked as an IOMMU would.
 
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pollux_mempool::time::{Ns, Tsc};
@@ -59,6 +59,10 @@ pub trait Model: Send + 'static {
 
     /// Back to how it was made.
     fn reset(&mut self, world: &mut World);
+
+    /// For an adversary: what it says next of a buffer that it gives back, beside that it does, is
+    /// wrong by these bits.
+    fn lie(&mut self, _bits: u64) {}
 }
 
 /// What a model can reach of the world outside it.
@@ -66,6 +70,8 @@ pub trait Model: Send + 'static {
 pub struct World {
     /// Nanoseconds since it was made.
     pub now: u64,
+    /// What memory that is made for the device is to be like.
+    pub memory: RegionOptions,
     /// Accesses that an IOMMU would have refused: outside all mappings, or without the right to
     /// master the bus.
     pub faults: u64,
@@ -119,8 +125,36 @@ impl World {
     /// from.
     #[must_use]
     pub fn reachable(&self) -> Vec<(u64, usize)> {
-        let runs = self.mapped.iter().map(|m| m.addresses.contiguous_runs());
-        runs.flatten().map(|run| (run.iova.0, run.len)).collect()
+        self.stretches(|_| true)
+    }
+
+    /// Those outside a region.
+    #[must_use]
+    pub fn reachable_beside(&self, region: &MemoryRegion) -> Vec<(u64, usize)> {
+        self.stretches(|mapped| mapped.as_ptr() != region.as_ptr())
+    }
+
+    fn stretches(&self, wanted: impl Fn(&MemoryRegion) -> bool) -> Vec<(u64, usize)> {
+        let mapped = self.mapped.iter().filter(|mapped| wanted(&mapped.region));
+        let runs = mapped.flat_map(|mapped| mapped.addresses.contiguous_runs());
+        runs.map(|run| (run.iova.0, run.len)).collect()
+    }
+
+    /// Puts another word in the place of the one at a device's address, a multiple of eight, while
+    /// the driver may be at it: what of the old one is in `mask`, with `bits` turned. Nothing
+    /// happens where it may not.
+    pub fn change(&mut self, at: u64, mask: u64, bits: u64) {
+        let word = self.reach(at, 8).map(<*mut u8>::cast::<u64>);
+        if let Some(word) = word.filter(|word| word.is_aligned()) {
+            // SAFETY: `reach` has found that the region, which `self` keeps alive, has eight bytes
+            // there, and they are aligned. Whoever else reaches them now does so by atomics, as
+            // drivers reach their rings: by such words, but for the smaller fields of virtio's.
+            // What two atomics of different sizes do to each other Rust leaves open; LLVM, and the
+            // processor, take each byte by itself.
+            let word = unsafe { AtomicU64::from_ptr(word) };
+            let old = word.load(Ordering::Relaxed);
+            word.store(old & mask ^ bits, Ordering::Relaxed);
+        }
     }
 
     fn reach(&mut self, at: u64, len: usize) -> Option<*mut u8> {
@@ -331,7 +365,7 @@ impl<M: Model> Device for FakeDevice<M> {
     }
 
     fn memory(&self) -> RegionOptions {
-        RegionOptions::default()
+        self.with(|_, world| world.memory)
     }
 
     fn clock(&self) -> FakeClock<M> {
@@ -536,22 +570,32 @@ mod tests {
         assert_eq!((bus.read32(4), device.is_gone()), (0x404, true));
         device.unplug();
         assert_eq!((bus.read32(4), device.is_gone()), (u32::MAX, true));
-        let errors = [
-            (device.bar(1, 8).err(), "fake has no memory BAR 1"),
+        // Each says what is wrong, and what to do.
+        for (error, [wrong, action]) in [
+            (
+                device.bar(1, 8).err(),
+                ["fake has no memory BAR 1 ", "`lspci -vv -s fake`"],
+            ),
             (
                 device.bar(0, 9).err(),
-                "BAR 0 of fake has 8 bytes, the driver needs 9",
+                [
+                    "BAR 0 of fake has 8 bytes, the driver needs 9",
+                    "update the firmware",
+                ],
             ),
             (
                 device.interrupts(2).err(),
-                "fake has 1 MSI-X vectors, 2 asked for",
+                [
+                    "fake has 1 MSI-X vectors, 2 asked for",
+                    "start the port with fewer queues",
+                ],
             ),
-        ];
-        for (error, text) in errors {
+        ] {
             let error = error.unwrap().to_string();
-            assert!(error.starts_with(text), "{error}");
+            assert!(
+                error.starts_with(wrong) && error.contains(action),
+                "{error}"
+            );
         }
-        let too_small = device.bar(0, 9).err().unwrap().to_string();
-        assert!(too_small.contains("update the firmware"), "{too_small}");
     }
 }

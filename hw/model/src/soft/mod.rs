@@ -283,7 +283,7 @@ impl SoftCard {
             register,
             n,
             ..
-        }) = self.store.place(at)
+        }) = Store::place(at)
         else {
             return 0;
         };
@@ -333,7 +333,7 @@ impl SoftCard {
             register,
             n,
             ..
-        }) = self.store.place(at)
+        }) = Store::place(at)
         else {
             return;
         };
@@ -389,7 +389,7 @@ impl SimulatedCard for SoftCard {
         }
         self.work(host);
         if bar == 0
-            && let Some(Place { kind, n, .. }) = self.store.place(word)
+            && let Some(Place { kind, n, .. }) = Store::place(word)
             && kind == clop::THIS.kind
         {
             self.look(host, n);

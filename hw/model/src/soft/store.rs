@@ -1,5 +1,7 @@
 //! The words behind the registers.
 
+use std::sync::LazyLock;
+
 use crate::map::{Block, Register};
 use crate::registers::{BLOCKS, card, host, port};
 
@@ -51,55 +53,64 @@ fn effect(block: &Block, register: &Register) -> Effect {
     }
 }
 
-/// All words of the window, and what they are.
+/// What there is, by word of the window.
+static PLACES: LazyLock<Vec<Option<Place>>> = LazyLock::new(|| {
+    let mut places = vec![None; WINDOW / 4];
+    for block in BLOCKS {
+        for instance in 0..block.count {
+            for register in block.registers {
+                for n in 0..register.count {
+                    let at = block.at + instance * block.step + register.of(n);
+                    if let Some(place) = places.get_mut(at / 4) {
+                        *place = Some(Place {
+                            kind: block.kind,
+                            instance,
+                            register,
+                            n,
+                            effect: effect(block, register),
+                        });
+                    }
+                }
+            }
+        }
+    }
+    places
+});
+
+/// What the words are after power: a card is made and reset often where it is not to be trusted.
+static POWERED: LazyLock<Vec<u32>> = LazyLock::new(|| {
+    let reset = |place: &Option<Place>| place.map_or(0, |place| place.register.reset);
+    let mut store = Store {
+        words: PLACES.iter().map(reset).collect(),
+        waiting: Vec::new(),
+    };
+    store.identify();
+    store.words
+});
+
+/// All words of the window.
 pub(super) struct Store {
     words: Vec<u32>,
     /// What was written, and waits for another word.
     waiting: Vec<u32>,
-    places: Vec<Option<Place>>,
 }
 
 impl Store {
     /// All registers as after power.
     pub(super) fn new() -> Self {
-        let mut places = vec![None; WINDOW / 4];
-        for block in BLOCKS {
-            for instance in 0..block.count {
-                for register in block.registers {
-                    for n in 0..register.count {
-                        let at = block.at + instance * block.step + register.of(n);
-                        if let Some(place) = places.get_mut(at / 4) {
-                            *place = Some(Place {
-                                kind: block.kind,
-                                instance,
-                                register,
-                                n,
-                                effect: effect(block, register),
-                            });
-                        }
-                    }
-                }
-            }
-        }
-        let (words, waiting) = (vec![0; WINDOW / 4], vec![0; WINDOW / 4]);
-        let mut store = Self {
-            words,
-            waiting,
-            places,
-        };
-        store.power();
-        store
+        let (words, waiting) = (POWERED.clone(), vec![0; WINDOW / 4]);
+        Self { words, waiting }
     }
 
     /// What is at a place of the window, in bytes.
-    pub(super) fn place(&self, at: usize) -> Option<Place> {
-        self.places.get(at / 4).copied().flatten()
+    pub(super) fn place(at: usize) -> Option<Place> {
+        PLACES.get(at / 4).copied().flatten()
     }
 
     /// All as after a reset by register: blocks of the card and of the host bus keep their settings
     /// and counts (hw/docs/operations.md, Start, stop, reset).
     pub(super) fn reset(&mut self) {
-        for (i, place) in self.places.iter().enumerate() {
+        for (i, place) in PLACES.iter().enumerate() {
             let (Some(word), Some(place)) = (self.words.get_mut(i), place) else {
                 continue;
             };
@@ -112,10 +123,7 @@ impl Store {
 
     /// All as after power.
     pub(super) fn power(&mut self) {
-        for (word, place) in self.words.iter_mut().zip(&self.places) {
-            *word = place.map_or(0, |place| place.register.reset);
-        }
-        self.identify();
+        self.words.copy_from_slice(&POWERED);
     }
 
     /// How much of everything there is: hw/docs/interfaces.md, Top.
@@ -166,7 +174,7 @@ impl Store {
 
     /// What the host writes to some bytes of a word, as far as it may; whether that did something.
     pub(super) fn write(&mut self, at: usize, value: u32, bytes: u32) -> bool {
-        let Some(Place { effect, .. }) = self.place(at) else {
+        let Some(Place { effect, .. }) = Self::place(at) else {
             return false;
         };
         if let Effect::AtOnce = effect {
@@ -189,7 +197,7 @@ impl Store {
     }
 
     fn write_bytes(&mut self, at: usize, value: u32, bytes: u32) {
-        let Some(place) = self.place(at) else {
+        let Some(place) = Self::place(at) else {
             return;
         };
         let Register {

@@ -6,7 +6,7 @@ use pollux_mempool::Mempool;
 
 use super::model::Card;
 use super::open;
-use crate::bus::adversary::{self, Choices, Outcome, Trial};
+use crate::bus::adversary::{self, Choices, Outcome, Trial, Will};
 use crate::bus::fake::World;
 
 /// Receives, sends, stops and starts against such a device.
@@ -15,7 +15,7 @@ use crate::bus::fake::World;
 /// If the driver breaks a promise: see [`adversary::run`].
 #[must_use]
 #[expect(clippy::expect_used, reason = "a test's tool")]
-pub fn run(pool: &Mempool, options: &str, choices: Choices, steps: usize) -> Outcome {
+pub fn run(pool: &Mempool, options: &str, will: impl Into<Will>, steps: usize) -> Outcome {
     const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
     let spec = format!("pci:0000:03:00.0,{options}");
     let spec = spec.parse().expect("a spec");
@@ -38,6 +38,7 @@ pub fn run(pool: &Mempool, options: &str, choices: Choices, steps: usize) -> Out
         open: &|device| open(Arc::new(device), &spec),
         arrive: &arrive,
         pool,
+        shortest: 1,
     };
-    adversary::run(&trial, choices, steps)
+    adversary::run(&trial, will, steps)
 }

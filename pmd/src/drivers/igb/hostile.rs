@@ -9,7 +9,7 @@ use super::functions::{Functions, Given, Own};
 use super::message::{WORDS, mac_words};
 use super::model::{Function, MAC, Nic};
 use super::registers::{RAH, RAL, WINDOW};
-use crate::bus::adversary::{self, Adversary, Choices, Outcome, Trial};
+use crate::bus::adversary::{self, Adversary, Choices, Outcome, Trial, Will};
 use crate::bus::fake::{FakeDevice, Model as _, World};
 use crate::bus::{Bus as _, Device as _};
 use crate::driver::Driver;
@@ -26,10 +26,10 @@ type Device = FakeDevice<Adversary<Function>>;
 /// # Panics
 /// If the driver breaks a promise: see [`adversary::run`].
 #[must_use]
-pub fn physical(pool: &Mempool, options: &str, choices: Choices, steps: usize) -> Outcome {
+pub fn physical(pool: &Mempool, options: &str, will: impl Into<Will>, steps: usize) -> Outcome {
     let spec = spec(options);
     let open = |device: Device| super::open(Arc::new(device), &spec);
-    run(pool, &|| Nic::new().function(None), &open, choices, steps)
+    run(pool, &|| Nic::new().function(None), &open, will, steps)
 }
 
 /// The same with the driver of a VF, whose PF is no better than its device: `answers` is the seed
@@ -42,7 +42,7 @@ pub fn virtual_(
     pool: &Mempool,
     options: &str,
     answers: u64,
-    choices: Choices,
+    will: impl Into<Will>,
     steps: usize,
 ) -> Outcome {
     let spec = spec(options);
@@ -52,7 +52,7 @@ pub fn virtual_(
         nic.chip().pretend_physical(answers);
         nic.function(Some(0))
     };
-    run(pool, &model, &open, choices, steps)
+    run(pool, &model, &open, will, steps)
 }
 
 #[expect(clippy::expect_used, reason = "a test's tool")]
@@ -65,7 +65,7 @@ fn run(
     pool: &Mempool,
     model: &dyn Fn() -> Function,
     open: &dyn Fn(Device) -> Result<Box<dyn Driver>, PortError>,
-    choices: Choices,
+    will: impl Into<Will>,
     steps: usize,
 ) -> Outcome {
     let arrive = |function: &mut Function, world: &mut World, choices: &mut Choices| {
@@ -83,8 +83,9 @@ fn run(
         open,
         arrive: &arrive,
         pool,
+        shortest: 1,
     };
-    adversary::run(&trial, choices, steps)
+    adversary::run(&trial, will, steps)
 }
 
 /// Two VFs write what they like into their mailboxes, and the PF serves them.

@@ -1,7 +1,7 @@
 //! A card that does what it likes.
 
 use super::pool;
-use crate::bus::adversary::Choices;
+use crate::bus::adversary::{Choices, Manner};
 use crate::drivers::card::hostile;
 
 #[test]
@@ -9,10 +9,19 @@ fn an_adversary_costs_frames_and_nothing_else() {
     let pool = pool(400, 1024);
     let mut violations = 0;
     for (seed, options) in [(1, ""), (2, "mtu=9000"), (3, "promisc=on,multicast=all")] {
-        let outcome = hostile::run(&pool, options, Choices::Seeded(seed), 20_000);
-        assert!(outcome.starts > 5, "{outcome:?}");
-        assert!(outcome.received.delivered > 100, "{outcome:?}");
+        let outcome = hostile::run(&pool, options, Choices::Seeded(seed), 350_000);
+        assert!(outcome.starts > 50, "{outcome:?}");
+        assert!(outcome.received.delivered > 1000, "{outcome:?}");
         violations += outcome.violations();
     }
     assert!(violations > 0);
+}
+
+/// The card writes lists of its driver's own, and reads what is sent.
+#[test]
+fn what_was_not_posted_stays_as_it_is() {
+    let pool = pool(400, 1024);
+    let will = Manner::Confined.by(Choices::Seeded(1));
+    let outcome = hostile::run(&pool, "mtu=9000", will, 50_000);
+    assert!(outcome.received.delivered > 500, "{outcome:?}");
 }

@@ -38,6 +38,18 @@ fn the_link_is_followed() {
 }
 
 #[test]
+fn rings_are_in_memory_as_the_device_asks_for() {
+    let device = FakeDevice::new(Card::new(MAC));
+    let pool = pool(256, 2048);
+    // No machine has so many.
+    device.with(|_, world| world.memory.numa_node = Some(1000));
+    let port = probe(&device, "").unwrap();
+    let port = port.configure(PortConfig::new(pool)).unwrap();
+    let error = port.start().err().unwrap().to_string();
+    assert!(error.contains("1000"), "{error}");
+}
+
+#[test]
 fn a_queue_wakes_a_sleeper_once_it_is_armed() {
     let mut bench = Bench::new("", 2, pool(512, 2048));
     let woken = |bench: &Bench| {

@@ -3,7 +3,7 @@
 use super::super::hostile;
 use super::super::registers::{RDBAH, RDBAL};
 use super::Bench;
-use crate::bus::adversary::Choices;
+use crate::bus::adversary::{Choices, Manner};
 use crate::ledger::Cause;
 use crate::testing::pool;
 
@@ -59,4 +59,27 @@ fn an_adversary_breaks_no_promise() {
             .min(outcome.received.delivered);
         assert!(some > 100 && violations > 100, "{outcome:?}");
     }
+}
+
+#[test]
+fn what_was_not_posted_stays_as_it_is() {
+    for (seed, options, room) in [
+        (1, "", 2048),
+        (2, "mtu=9000", 1024),
+        (3, "mtu=9000,descriptors=legacy", 512),
+    ] {
+        let pool = pool(200, room);
+        let will = Manner::Confined.by(Choices::Seeded(seed));
+        let outcome = hostile::run(&pool, options, will, 100_000);
+        assert!(outcome.received.delivered > 1000, "{outcome:?}");
+        assert!(outcome.violations() > 100, "{outcome:?}");
+    }
+}
+
+#[test]
+fn rings_that_change_while_they_are_looked_at_break_no_promise() {
+    let pool = pool(200, 1024);
+    let will = Manner::AnyTime.by(Choices::Seeded(1));
+    let outcome = hostile::run(&pool, "mtu=9000", will, 100_000);
+    assert!(outcome.violations() > 0, "{outcome:?}");
 }

@@ -78,6 +78,9 @@ impl Chip {
         self.set(at + 8, words[1]);
         let news = PF_ACKNOWLEDGED | PF_SENT;
         self.set_bits(V2PMAILBOX + 4 * vf, news, true);
+        for enables in [VFRE.at, VFTE.at] {
+            self.set_bits(enables, 1 << vf, kind > 1);
+        }
     }
 
     /// A virtual function is reset, by itself or from outside.

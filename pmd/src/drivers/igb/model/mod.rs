@@ -57,6 +57,8 @@ pub(crate) struct Chip {
     pretended: Option<Choices>,
     /// Frames of a virtual function that were stopped by anti-spoofing.
     pub(crate) spoofed: u64,
+    /// Bits that the next descriptor has wrong.
+    lie: u64,
 }
 
 impl Chip {
@@ -75,6 +77,7 @@ impl Chip {
             loading: 0,
             plugged: true,
             spoofed: 0,
+            lie: 0,
             pretended: None,
         };
         chip.reset();
@@ -155,6 +158,11 @@ impl Chip {
         self.set(RCTL.at, RCTL_ENABLE | RCTL_BROADCAST);
         self.set(TCTL.at, TCTL_ENABLE);
         self.set(RLPML.at, LONGEST);
+        // As the physical function sets a pool up.
+        self.vfs = 1;
+        self.set(MRQC.at, 1);
+        let pool = VMOLR_BROADCAST | VMOLR_UNTAGGED | VMOLR_LONG | LONGEST;
+        self.set(VMOLR.of(0), pool);
     }
 
     /// Plugs the cable in, or out.
@@ -217,9 +225,10 @@ impl Function {
         self.meanwhile = Some(Box::new(work));
     }
 
-    /// A frame arrives on the wire.
+    /// A frame arrives on the wire. What was sent to it is forgotten.
     pub(crate) fn arrive(&mut self, frame: &[u8], world: &mut World) {
         let mut chip = self.chip();
+        chip.wire.clear();
         chip.receive(frame, None);
         self.settle(&mut chip, world);
     }
@@ -372,6 +381,10 @@ impl Model for Function {
         }
         let mut chip = self.chip();
         self.settle(&mut chip, world);
+    }
+
+    fn lie(&mut self, bits: u64) {
+        self.chip().lie = bits;
     }
 
     fn reset(&mut self, _: &mut World) {

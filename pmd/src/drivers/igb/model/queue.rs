@@ -168,8 +168,11 @@ impl Chip {
                 } else {
                     0
                 };
+            let lie = std::mem::take(&mut self.lie);
+            let status = status ^ lie as u32 | DONE;
+            let written = piece.len() as u32 ^ (lie >> 48) as u32;
             let mut back = [0; 16];
-            for (to, word) in back.chunks_mut(4).zip([0, 0, status, piece.len() as u32]) {
+            for (to, word) in back.chunks_mut(4).zip([0, 0, status, written]) {
                 to.copy_from_slice(&word.to_le_bytes());
             }
             world.write(at, &back);

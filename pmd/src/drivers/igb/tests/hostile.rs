@@ -2,7 +2,7 @@
 //! other way round.
 
 use super::*;
-use crate::bus::adversary::Choices;
+use crate::bus::adversary::{Choices, Manner};
 use crate::drivers::igb::hostile;
 use crate::drivers::igb::message::WORDS;
 
@@ -23,7 +23,32 @@ fn a_virtual_function_survives_its_device_and_its_physical_function() {
     let options = ",multicast=01:00:5e:00:00:fb,vlans=6";
     let outcome = hostile::virtual_(&pool(), options, 1, Choices::Seeded(5), 300_000);
     assert!(outcome.deeds > 10_000, "{outcome:?}");
-    assert!(outcome.starts > 0, "{outcome:?}");
+    assert!(outcome.starts > 100 && outcome.sent > 1000, "{outcome:?}");
+    assert!(outcome.received.delivered > 1000, "{outcome:?}");
+    assert!(outcome.violations() > 100, "{outcome:?}");
+}
+
+#[test]
+fn what_was_not_posted_stays_as_it_is() {
+    let confined = |seed| Manner::Confined.by(Choices::Seeded(seed));
+    for outcome in [
+        hostile::physical(&pool(), ",mtu=9000", confined(1), 100_000),
+        hostile::virtual_(&pool(), ",mtu=9000", 1, confined(2), 100_000),
+    ] {
+        assert!(outcome.received.delivered > 1000, "{outcome:?}");
+        assert!(outcome.violations() > 100, "{outcome:?}");
+    }
+}
+
+#[test]
+fn rings_that_change_while_they_are_looked_at_break_no_promise() {
+    let will = |seed| Manner::AnyTime.by(Choices::Seeded(seed));
+    for outcome in [
+        hostile::physical(&pool(), ",mtu=9000", will(1), 100_000),
+        hostile::virtual_(&pool(), ",mtu=9000", 1, will(2), 100_000),
+    ] {
+        assert!(outcome.violations() > 0, "{outcome:?}");
+    }
 }
 
 #[test]

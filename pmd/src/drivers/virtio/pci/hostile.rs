@@ -5,14 +5,14 @@ use std::sync::Arc;
 use pollux_mempool::Mempool;
 
 use super::model::{ALL, VirtioNet, bit};
-use crate::bus::adversary::{Choices, Outcome, Trial, run};
+use crate::bus::adversary::{Outcome, Trial, Will, run};
 use crate::port::PortError;
 
 /// Drives a device for so many steps, or until a fuzzer's bytes are at their end. `rings` says what
 /// it offers about rings: bit 0 packed, bit 1 in order, bit 2 merged buffers; bit 3 that it does
 /// not wait to be told.
 #[must_use]
-pub fn drive(rings: u8, choices: Choices, steps: usize, pool: &Mempool) -> Outcome {
+pub fn drive(rings: u8, will: impl Into<Will>, steps: usize, pool: &Mempool) -> Outcome {
     let offer = |bit, feature| if rings & bit == 0 { feature } else { 0 };
     let missing = offer(1, bit::PACKED) | offer(2, bit::IN_ORDER) | offer(4, bit::MERGEABLE);
     let trial = Trial {
@@ -28,10 +28,14 @@ pub fn drive(rings: u8, choices: Choices, steps: usize, pool: &Mempool) -> Outco
             super::open(Arc::new(device), &spec)
         },
         arrive: &|model, world, choices| {
+            // Nobody wants to know.
+            model.sent.clear();
+            model.violations.clear();
             let frame = vec![0xa5; 60 + choices.below(4000)];
             model.receive(world, choices.below(4) as u16, &frame);
         },
         pool,
+        shortest: 1,
     };
-    run(&trial, choices, steps)
+    run(&trial, will, steps)
 }

@@ -109,6 +109,8 @@ pub(crate) struct VirtioNet {
     pub(crate) pairs: u16,
     /// Bits of its status that it sets by itself.
     pub(crate) trouble: u8,
+    /// Bits that the next length has wrong.
+    lie: u32,
     status: u8,
     accepted: u64,
     device_feature_select: u32,
@@ -151,6 +153,7 @@ impl VirtioNet {
             multicast: Vec::new(),
             pairs: 1,
             trouble: 0,
+            lie: 0,
             status: 0,
             accepted: 0,
             device_feature_select: 0,
@@ -263,6 +266,7 @@ impl VirtioNet {
 
     fn give(&mut self, world: &mut World, queue: u16, chain: &Chain, written: u32) {
         let packed = self.has(bit::PACKED);
+        let written = written ^ std::mem::take(&mut self.lie);
         self.queues[usize::from(queue)].give(world, packed, chain, written);
     }
 
@@ -438,5 +442,9 @@ impl Model for VirtioNet {
 
     fn reset(&mut self, _: &mut World) {
         self.clear();
+    }
+
+    fn lie(&mut self, bits: u64) {
+        self.lie = bits as u32;
     }
 }

@@ -2,8 +2,12 @@
 //! filters, RSS, checksums, statistics, link, interrupts. Where the datasheet leaves a choice it
 //! does as QEMU's model of the device does.
 
+mod look;
+
 use std::collections::VecDeque;
 
+pub(super) use self::look::toeplitz;
+use self::look::{flow, ipv4};
 use super::registers::*;
 use crate::bus::Ids;
 use crate::bus::fake::{Model, World};
@@ -56,6 +60,8 @@ pub(super) struct Card {
     /// Frames that have been put into memory, and those that were dropped for want of room.
     pub(super) received: u64,
     pub(super) missed: u64,
+    /// Bits that the next descriptor has wrong.
+    lie: u64,
 }
 
 impl Card {
@@ -76,6 +82,7 @@ impl Card {
             waiting: VecDeque::new(),
             received: 0,
             missed: 0,
+            lie: 0,
         };
         card.clear();
         // As a kernel driver leaves it: without power.
@@ -242,12 +249,14 @@ impl Card {
             } else {
                 DD
             };
+            let lie = std::mem::take(&mut self.lie);
+            let status = u64::from(status ^ lie as u32 | DD);
+            let len = piece.len() as u64 ^ lie >> 48;
             let (first, second) = if is_extended {
-                let (status, len) = (u64::from(status), piece.len() as u64);
                 (u64::from(hash) << 32, len << 32 | status)
             } else {
-                let (low, high) = (u64::from(status & 0xff), u64::from(status >> 24));
-                (buffer, high << 40 | low << 32 | piece.len() as u64)
+                let (low, high) = (status & 0xff, status >> 24);
+                (buffer, high << 40 | low << 32 | len)
             };
             world.write(at, &first.to_le_bytes());
             world.write(at.wrapping_add(8), &second.to_le_bytes());
@@ -456,37 +465,12 @@ impl Model for Card {
     fn reset(&mut self, _: &mut World) {
         self.clear();
     }
+
+    fn lie(&mut self, bits: u64) {
+        self.lie = bits;
+    }
 }
 
 fn pair(low: u32, high: u32) -> u64 {
     u64::from(high) << 32 | u64::from(low & !0xf)
-}
-
-/// IPv4 header, what is behind it, and its protocol. Fragments have no checksum to be verified.
-fn ipv4(frame: &[u8]) -> Option<(&[u8], &[u8], u8)> {
-    let packet = frame.get(14..).filter(|_| frame[12..14] == [8, 0])?;
-    let len = usize::from(packet.first()? & 15) * 4;
-    let total = usize::from(u16::from_be_bytes([*packet.get(2)?, *packet.get(3)?]));
-    let is_whole = u16::from_be_bytes([*packet.get(6)?, *packet.get(7)?]) << 2 == 0;
-    let packet = packet.get(..total).filter(|_| is_whole && len >= 20)?;
-    Some((packet.get(..len)?, packet.get(len..)?, packet[9]))
-}
-
-/// The bytes of a flow that are hashed: addresses, and the ports of TCP.
-fn flow(frame: &[u8]) -> Option<Vec<u8>> {
-    let (header, l4, protocol) = ipv4(frame)?;
-    let mut flow = header.get(12..20)?.to_vec();
-    if protocol == 6 {
-        flow.extend(l4.get(..4)?);
-    }
-    Some(flow)
-}
-
-/// The hash of section 7.1.11.1: for each bit that is set, the 32 bits of the key from there.
-pub(super) fn toeplitz(key: &[u8], input: &[u8]) -> u32 {
-    let bit = |bytes: &[u8], i: usize| bytes.get(i / 8).is_some_and(|b| b >> (7 - i % 8) & 1 != 0);
-    let window = |at| (0..32).fold(0, |word, i| word << 1 | u32::from(bit(key, at + i)));
-    (0..input.len() * 8)
-        .filter(|&i| bit(input, i))
-        .fold(0, |hash, i| hash ^ window(i))
 }
