@@ -149,7 +149,11 @@ junk
         assert_eq!(function.bars()[2].start, 1 << 39);
 
         let error = |index| function.look_at_bar(index).err().unwrap().to_string();
-        assert_eq!(error(1), "0000:03:00.0 has no memory BAR 1");
+        let absent = error(1);
+        assert!(
+            absent.starts_with("0000:03:00.0 has no memory BAR 1 "),
+            "{absent}"
+        );
         assert!(error(3).contains("resource3 cannot be mapped: No such file"));
         let file = folder.join("resource3");
         fs::write(&file, [7; 4096]).unwrap();
