@@ -226,9 +226,9 @@ class Monitor(Lines):
 
 class Guest:
     """A running machine: its console goes to a file, its second serial port is `control`. `within`
-    are the words of a command that has another as its last words."""
+    are the words of a command that has another as its last words; `memory` is in MiB."""
 
-    def __init__(self, log, kernel, image, arguments, append, within=()):
+    def __init__(self, log, kernel, image, arguments, append, within=(), memory=1024):
         self.log = log
         self.control, self.monitor = Lines(), Monitor()
         sockets = {"control": self.control.other, "monitor": self.monitor.other}
@@ -239,7 +239,7 @@ class Guest:
         # writes of registers hit the guest's memory.
         words = [
             *within, "qemu-system-x86_64", "-accel", "tcg,thread=single", "-machine", "q35", "-cpu", "max",
-            "-smp", "2", "-m", "1024",
+            "-smp", "2", "-m", memory,
             "-nodefaults", "-display", "none", "-no-reboot",
             "-kernel", kernel.image, "-initrd", image,
             # On a host that is busy its timer's first ticks come late.

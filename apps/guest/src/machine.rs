@@ -55,7 +55,11 @@ const NIC: &[&[Test]] = &[
 ];
 
 pub(crate) const MACHINES: &[Machine] = &[
-    nic("e1000e", 2, &[suite::DEVICE, suite::FULL]),
+    nic(
+        "e1000e",
+        2,
+        &[suite::DEVICE, suite::LARGE_PAGE, suite::FULL],
+    ),
     nic("virtio", 1, &[suite::FULL]),
     nic("virtio-packed", 1, &[suite::FULL]),
     // QEMU's 82576 sets no counter when a frame finds no descriptor (`igb_receive_internal`): what
@@ -86,7 +90,12 @@ pub(crate) const MACHINES: &[Machine] = &[
         "unprotected",
         Owner::Program,
         2,
-        &[suite::QUEUES, suite::SLEEP, suite::UNPROTECTED],
+        &[
+            suite::LARGE_PAGE,
+            suite::QUEUES,
+            suite::SLEEP,
+            suite::UNPROTECTED,
+        ],
     ),
     machine(
         "iommufd",

@@ -278,9 +278,21 @@ impl Rig {
         Self { a, b, pool, ledger }
     }
 
-    /// Stops port `a`, and starts it again.
-    pub(crate) fn restart_a(mut self) -> Result<Self> {
-        self.a = End::start(self.a.stop()?)?;
+    /// Stops port `a` and starts it again, so many times; waits for its link the last time.
+    pub(crate) fn restart_a(mut self, times: u32) -> Result<Self> {
+        let mut port = self.a.stop()?;
+        for _ in 1..times {
+            let StartedPort {
+                port: started,
+                rx,
+                tx,
+            } = port.start()?;
+            for queue in &rx {
+                self.ledger.add("port", queue.tally());
+            }
+            port = started.stop(rx, tx)?;
+        }
+        self.a = End::start(port)?;
         for queue in &self.a.rx {
             self.ledger.add("port", queue.tally());
         }

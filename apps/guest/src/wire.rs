@@ -171,19 +171,21 @@ pub(crate) struct Sender {
 
 impl Sender {
     pub(crate) fn new(dst: MacAddr, src: MacAddr) -> Self {
-        Self {
-            frame: plain(dst, src),
-            burst: Burst::new(),
-        }
+        Self::of(plain(dst, src))
     }
 
-    /// A burst more, as far as the queue has room.
-    pub(crate) fn send(&mut self, queue: &mut TxQueue, cache: &mut PoolCache) {
+    pub(crate) fn of(frame: Vec<u8>) -> Self {
+        let burst = Burst::new();
+        Self { frame, burst }
+    }
+
+    /// A burst more, as far as the queue has room; how many it took.
+    pub(crate) fn send(&mut self, queue: &mut TxQueue, cache: &mut PoolCache) -> usize {
         while !self.burst.is_full()
             && let Some(mbuf) = cache.alloc_from(&self.frame)
         {
             let _ = self.burst.push(mbuf);
         }
-        queue.tx(cache, &mut self.burst);
+        queue.tx(cache, &mut self.burst)
     }
 }

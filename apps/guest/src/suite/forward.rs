@@ -93,6 +93,9 @@ impl Way {
         wait_until("there is another namespace", || {
             fs::read_link(&namespace).is_ok_and(|theirs| theirs != own)
         })?;
+        // A namespace begins with settings of its own.
+        let quiet = "echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6";
+        way.run(true, &["sh", "-c", quiet])?;
         run(&[
             "ip",
             "link",
@@ -158,6 +161,7 @@ impl Way {
                 (name.trim() == interface).then_some(counters)
             });
             let counters = row.with_context(|| format!("no {interface}"))?;
+            println!("{interface}: {counters}");
             // Bytes, then packets.
             let packets = counters.split_ascii_whitespace().nth(1);
             sum += packets.context("no count")?.parse::<u64>()?;

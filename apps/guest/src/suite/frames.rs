@@ -8,7 +8,8 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, ensure};
 use pollux_interop::frames::{Frames, Kind, Returned};
 use pollux_pmd::lcore::StopFlag;
-use pollux_pmd::mempool::Burst;
+use pollux_pmd::mempool::region::PageSize;
+use pollux_pmd::mempool::{Burst, Mempool, PoolConfig};
 use pollux_pmd::{Cause, Ledger, Tally};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_xoshiro::SplitMix64;
@@ -78,6 +79,13 @@ pub(crate) const QUEUES: &[Test] = &[Test {
     run: queues,
 }];
 
+/// Where the kernel has been told to set such a page aside.
+pub(crate) const LARGE_PAGE: &[Test] = &[Test {
+    name: "large-page",
+    shows: "frames arrive in a pool that is one page of 1 GiB",
+    run: large_page,
+}];
+
 pub(crate) const FULL: &[Test] = &[Test {
     name: "full",
     shows: "rings that are full lose nothing in silence, and go on",
@@ -103,6 +111,20 @@ fn exchange(bench: &Bench, setup: Setup<'_>, count: u64, sizes: &[usize]) -> Res
     rig.finish()
 }
 
+fn large_page(bench: &Bench) -> Result<()> {
+    let pool = Mempool::new(PoolConfig {
+        pages: PageSize::Gib1,
+        ..PoolConfig::default()
+    })?;
+    let setup = Setup::default();
+    let [a, b] = End::open_both(bench, &pool, setup)?;
+    let mut rig = Rig::of(a, b, pool);
+    for way in BOTH_WAYS {
+        rig.exchange(way, 1000, &sizes())?;
+    }
+    rig.finish()
+}
+
 /// Of many stations: not every device looks at the ports of UDP.
 fn queues(bench: &Bench) -> Result<()> {
     let queues = bench.machine.queues;
@@ -114,7 +136,7 @@ fn queues(bench: &Bench) -> Result<()> {
     for way in BOTH_WAYS {
         for station in 2..34 {
             let near = Ipv4Addr::new(10, 77, station, station);
-            rig.exchange_from(near, way, 200, &[64, 1518])?;
+            rig.exchange_from(near, way, 100, &[64, 1518, 333, 9018, 64])?;
         }
     }
     for end in [&rig.a, &rig.b] {

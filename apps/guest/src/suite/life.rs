@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use pollux_pmd::mempool::Burst;
+use pollux_pmd::net::MacAddr;
 use pollux_pmd::{Ledger, Tally};
 use serde_json::json;
 
@@ -15,9 +16,9 @@ use crate::bench::Bench;
 use crate::control::Control;
 use crate::nic::{Nic, PATIENCE, wait_until};
 use crate::reflector::Reflector;
-use crate::rig::{BOTH_WAYS, End, IP_A, IP_B, Rig, Setup, check_books, pool};
+use crate::rig::{BOTH_WAYS, End, IP_A, IP_B, Rig, Setup, Way, check_books, pool};
 use crate::wake;
-use crate::wire::Sender;
+use crate::wire::{Sender, plain};
 
 pub(crate) const LINK: &[Test] = &[Test {
     name: "link",
@@ -34,12 +35,12 @@ pub(crate) const SLEEP: &[Test] = &[Test {
 pub(crate) const LIFE: &[Test] = &[
     Test {
         name: "restart",
-        shows: "a port stops and starts many times (100; igb: 10), with traffic each time",
+        shows: "a port stops and starts 100 times, with traffic each time (igb: each tenth)",
         run: restart,
     },
     Test {
         name: "killed",
-        shows: "the device of a process that was killed in the middle of traffic can be used again",
+        shows: "a process is killed in the middle of traffic, which goes on: its device can be used again",
         run: killed,
     },
     Test {
@@ -90,9 +91,9 @@ fn link(bench: &Bench) -> Result<()> {
 fn restart(bench: &Bench) -> Result<()> {
     let mut rig = Rig::open(bench, Setup::default())?;
     // QEMU's 82576 brings its link up half a second after each reset.
-    let restarts = if bench.machine.name == "igb" { 10 } else { 100 };
-    for _ in 0..restarts {
-        rig = rig.restart_a()?;
+    let times = if bench.machine.name == "igb" { 10 } else { 1 };
+    for _ in 0..100 / times {
+        rig = rig.restart_a(times)?;
         for way in BOTH_WAYS {
             rig.exchange(way, 50, &[64, 1518])?;
         }
@@ -132,14 +133,19 @@ fn carries_frames(rig: &mut Rig) -> Result<()> {
     Ok(())
 }
 
+/// Address of `a`, as `scripts/qemu-test` gives it.
+const A: [u8; 6] = [2, 0, 0, 0, 0, 0x0a];
+
 fn killed(bench: &Bench) -> Result<()> {
     const ENOUGH: u64 = 1000;
+    /// Frames for the dead: below the 10000 that QEMU keeps for a device that does not receive.
+    const LATE: u64 = 1000;
     let owner = bench.machine.owner;
     for _ in 0..3 {
         let (pool, mut ledger) = (pool(1024)?, Ledger::new());
         let mut b = End::open(owner, &bench.b, &pool, Setup::default())?;
         let mut tally = b.count_into(&mut ledger);
-        let near = format!("02:00:00:00:00:0a/{IP_A}:9000");
+        let near = format!("{}/{IP_A}:9000", MacAddr(A));
         let far = format!("{}/{IP_B}:9000", b.mac()?);
         let mut child = Command::new("pollux-interop")
             .args([
@@ -166,9 +172,28 @@ fn killed(bench: &Bench) -> Result<()> {
         child.kill()?;
         child.wait()?;
         came?;
-        drop((cache, b.stop()?));
+        // Nobody has the device, and somebody goes on sending.
+        let late = plain(MacAddr(A), b.mac()?);
+        let (sent, before) = (b.tx[0].sent(), b.tx[0].sent().packets());
+        let (mut sender, mut refused) = (Sender::of(late.clone()), 0);
+        // Behind a device that does not receive, QEMU's virtio-net takes no more from its ring.
+        while sent.packets() - before < LATE && refused < 1000 {
+            let took = sender.send(&mut b.tx[0], &mut cache);
+            refused = if took == 0 { refused + 1 } else { 0 };
+            tally.count_delivered(b.rx[0].rx(&mut cache, &mut burst) as u64);
+            cache.free_burst(&mut burst);
+        }
+        drop((sender, cache, b.stop()?));
         check_books(&pool, &ledger)?;
         let mut rig = Rig::open(bench, Setup::default())?;
+        // What the wire has kept comes now, whole, or never.
+        let came = rig.pass(Way::BtoA, &[])?;
+        println!("{} frames came late", came.len());
+        ensure!(
+            came.iter().all(|frame| frame.bytes == late),
+            "of {} frames that came late some are not those that were sent",
+            came.len()
+        );
         carries_frames(&mut rig)?;
         rig.close()?;
     }
