@@ -6,6 +6,7 @@
 mod common;
 mod kernel;
 mod lifecycle;
+mod offers;
 
 use std::sync::Once;
 
