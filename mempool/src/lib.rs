@@ -49,7 +49,7 @@ mod stock;
 mod sync;
 pub mod time;
 
-pub use beside::Beside;
+pub use beside::{Arrivals, Beside, Element, WINDOW};
 pub use box_ring::{BoxConsumer, BoxProducer, box_ring};
 pub use burst::{Burst, BurstMut};
 pub use cache::PoolCache;

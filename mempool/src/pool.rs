@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
 use std::sync::Arc;
 
-use crate::beside::Beside;
+use crate::beside::{Beside, Element};
 use crate::burst::Burst;
 use crate::cache::PoolCache;
 use crate::depot::Depot;
@@ -289,10 +289,10 @@ impl Mempool {
         (index < self.buffers()).then_some(index as u32)
     }
 
-    /// The way between its buffers and an array that has an element of `SPACING` bytes for each of
-    /// them, and that begins at `elements`.
+    /// The way between its buffers and an array that has an element for each of them, and that begins
+    /// at `elements`.
     #[must_use]
-    pub fn beside<const SPACING: usize>(&self, elements: NonNull<u8>) -> Beside<SPACING> {
+    pub fn beside<E: Element>(&self, elements: NonNull<u8>) -> Beside<E> {
         Beside::new(self, self.inner().headers.as_ptr().cast(), elements)
     }
 

@@ -39,44 +39,6 @@ fn allocation_ends_at_the_pools_size_and_a_bypass_works() {
 }
 
 #[test]
-fn a_handle_is_made_again_from_what_lies_beside_its_buffer() {
-    const SPACING: usize = 320;
-    let (pool, other) = (pool(64, 128), pool(64, 128));
-    // Nobody looks at the elements.
-    let first = std::ptr::NonNull::without_provenance(0x10_0040.try_into().unwrap());
-    let beside = pool.beside::<SPACING>(first);
-    let mut burst = Burst::<64>::new();
-    assert_eq!(pool.alloc_burst(&mut burst, 64), 64);
-    let mut elements = Vec::new();
-    burst.take_all(|mbuf| {
-        let element = beside.element(&mbuf).unwrap();
-        let number = mbuf.index() as usize;
-        assert_eq!(element.addr().get(), first.addr().get() + number * SPACING);
-        elements.push((number, element));
-        std::mem::forget(mbuf);
-    });
-    elements.sort_unstable();
-    assert!(elements.iter().map(|at| at.0).eq(0..64));
-    assert_eq!(beside.element(&other.alloc().unwrap()), None);
-    let room = pool.stride() as u16;
-    let made = burst.as_mut().extend_from(&elements, |_, &(number, at)| {
-        let offset = number as u16;
-        // SAFETY: each element's handle was forgotten above, and is made once.
-        let (outside, mbuf) = match unsafe { beside.filled(at, offset, room - 32) } {
-            Ok(mbuf) => (false, mbuf),
-            Err(mbuf) => (true, mbuf),
-        };
-        assert_eq!((mbuf.index() as usize, outside), (number, number > 32));
-        let data = if outside { 0 } else { room - 32 };
-        assert_eq!(mbuf.len(), usize::from(data));
-        Some(mbuf)
-    });
-    assert_eq!((made, burst.len(), pool.available()), (64, 64, 0));
-    pool.free_burst(&mut burst);
-    assert_eq!(pool.available(), 64);
-}
-
-#[test]
 fn what_is_given_back_stays_in_front_of_the_rest() {
     let pool = pool(16, 128);
     let mut burst = Burst::<16>::new();

@@ -111,8 +111,8 @@ pub(crate) struct Header {
     pub(crate) port: u16,
     pub(crate) queue: u16,
     pub(crate) ordinal: u32,
-    pub(crate) wire: WireTime,
     pub(crate) arrival: Tsc,
+    pub(crate) wire: WireTime,
     /// Owners of a frozen buffer; 1 at all other times.
     pub(crate) owners: AtomicU32,
     /// Where the room begins; never changes.
@@ -121,6 +121,10 @@ pub(crate) struct Header {
 
 const _: () = assert!(size_of::<Header>() == LINE);
 const _: () = assert!(offset_of!(Header, extent) == 16 && size_of::<Extent>() == 16);
+const _: () = assert!(offset_of!(Extent, segments) == 2 && offset_of!(Extent, len) == 4);
+// What a driver writes of a frame that it has received lies together (`beside/avx512.rs`).
+const _: () = assert!(offset_of!(Header, port) == 32 && offset_of!(Header, queue) == 34);
+const _: () = assert!(offset_of!(Header, ordinal) == 36 && offset_of!(Header, arrival) == 40);
 const _: () = assert!(size_of::<Option<Mbuf>>() == 8);
 
 /// A buffer without an owner in the type system: what rings, caches and the depot hold. Whoever

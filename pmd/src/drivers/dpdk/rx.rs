@@ -6,20 +6,17 @@ use std::sync::Arc;
 
 use dpdk_sys as dpdk;
 use pollux_mempool::time::Tsc;
-use pollux_mempool::{BurstMut, Mbuf, PoolCache};
+use pollux_mempool::{Arrivals, BurstMut, Mbuf, PoolCache};
 
 use super::counters::Counters;
 use super::device::Device;
 use super::operations::known_to_dpdk;
 use super::stamps::Stamps;
-use super::twins::{BURST, Owner};
+use super::twins::{BURST, ELSEWHERE, Owner};
 use crate::clock::{Clock, TscClock};
 use crate::driver::{Link, Origin, RxDriver};
 use crate::ledger::{Cause, Tally};
 use crate::port::RxState;
-
-/// Frames whose bytes are not in a buffer of the mempool that they are of.
-const ELSEWHERE: u64 = dpdk::RTE_MBUF_F_EXTERNAL | dpdk::RTE_MBUF_F_INDIRECT;
 
 /// With so many free buffers DPDK finds as many as a driver asks for at once: all of them or none.
 const ENOUGH: usize = 4 * BURST;
@@ -95,21 +92,29 @@ impl Rx {
     }
 
     /// Asks the device for frames, if there are none left in the stash.
-    #[inline]
+    #[inline(always)]
     fn fill(&mut self, cache: &mut PoolCache) {
         if self.stash.from < self.stash.to {
             return;
         }
         let mut n = self.burst();
-        if n == 0 && self.twins.pool().available() < ENOUGH && !cache.is_empty() {
-            // What is free is in the loop's cache, where DPDK does not look.
-            cache.flush();
-            n = self.burst();
+        if n == 0 {
+            n = self.burst_after_flush(cache);
         }
         (self.stash.from, self.stash.to) = (0, n);
         if n > 0 {
             self.stash.arrival = self.clock.now();
         }
+    }
+
+    /// Asks once more if what is free is in the loop's cache, where DPDK does not look.
+    #[cold]
+    fn burst_after_flush(&mut self, cache: &mut PoolCache) -> usize {
+        if self.twins.pool().available() >= ENOUGH || cache.is_empty() {
+            return 0;
+        }
+        cache.flush();
+        self.burst()
     }
 
     #[inline(always)]
@@ -122,52 +127,22 @@ impl Rx {
     }
 
     /// Takes frames out of the stash, up to `end`, as long as they are in one buffer of ours each;
-    /// returns their bytes. Nothing is called and nothing is rare in this loop, so that all of it
-    /// is in registers.
+    /// returns their bytes.
     #[inline(always)]
-    fn take_plain(
-        &mut self,
-        end: usize,
-        out: &mut BurstMut<'_>,
-        origin: &mut Origin,
-        tally: &mut Tally,
-    ) -> u64 {
-        let (beside, mempool) = (self.twins.beside(), self.twins.mempool());
-        let arrival = self.stash.arrival;
-        let (first, mut bytes) = (*origin, 0);
-        let mut outside = None;
+    fn take_plain(&mut self, end: usize, out: &mut BurstMut<'_>, origin: &mut Origin) -> u64 {
+        let from = Arrivals {
+            port: origin.port,
+            queue: origin.queue,
+            first: origin.next,
+            at: self.stash.arrival,
+        };
         let frames = &self.stash.frames[self.stash.from..end];
-        let n = out.extend_from(frames, |i, &frame| {
-            // SAFETY: a received frame belongs to whoever received it.
-            let twin = unsafe { &*frame };
-            if !is_plain(twin, mempool) {
-                return None;
-            }
-            let (at, len) = (NonNull::from(twin).cast(), twin.data_len);
-            // SAFETY: a received frame in one buffer of our mempool, which the stash gives once.
-            match unsafe { beside.filled(at, twin.data_off, len) } {
-                Ok(mut mbuf) => {
-                    let number = first.next.wrapping_add(i as u32);
-                    mbuf.set_origin(first.port, first.queue, number, arrival);
-                    bytes += u64::from(len);
-                    Some(mbuf)
-                }
-                Err(mbuf) => {
-                    outside = Some(mbuf);
-                    None
-                }
-            }
-        });
-        origin.next = first.next.wrapping_add(n as u32);
+        // SAFETY: a received frame belongs to whoever received it, and the stash gives it once.
+        // What lies among the twins is one; a plain one has no other owner, and none behind it.
+        let (n, bytes) = unsafe { self.twins.beside().receive(frames, out, from) };
+        origin.next = origin.next.wrapping_add(n as u32);
         self.stash.from += n;
         self.taken += n as i64;
-        if let Some(mbuf) = outside {
-            // The device says that its data lies outside of its room.
-            self.stash.from += 1;
-            self.taken += 1;
-            tally.count_dropped(Cause::DeviceError, 1);
-            drop(mbuf);
-        }
         bytes
     }
 
@@ -284,14 +259,6 @@ impl Rx {
     }
 }
 
-/// Whether a frame is in one buffer of ours, and nobody else's.
-#[inline(always)]
-fn is_plain(mbuf: &dpdk::rte_mbuf, mempool: *mut dpdk::rte_mempool) -> bool {
-    // Both are 1 in one comparison.
-    let alone = u32::from(mbuf.refcnt) | u32::from(mbuf.nb_segs) << 16 == 1 | 1 << 16;
-    alone && mbuf.pool == mempool && mbuf.ol_flags & ELSEWHERE == 0
-}
-
 /// The segments of a frame.
 fn segments(frame: *mut dpdk::rte_mbuf) -> impl Iterator<Item = *mut dpdk::rte_mbuf> {
     std::iter::successors(NonNull::new(frame), |at| {
@@ -343,7 +310,7 @@ impl RxDriver for Rx {
             let end = self.stash.from + n;
             while self.stash.from < end {
                 if self.stamps.is_none() {
-                    bytes += self.take_plain(end, out, origin, tally);
+                    bytes += self.take_plain(end, out, origin);
                 }
                 if self.stash.from < end {
                     bytes += self.take_one(cache, out, origin, tally);

@@ -19,13 +19,13 @@
 //! address of bytes DPDK could not go back to the twin; no driver does that to what it sends.
 
 use std::ffi::{CString, c_uint, c_void};
-use std::mem::{self, MaybeUninit};
+use std::mem::{self, MaybeUninit, offset_of};
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 use dpdk_sys as dpdk;
-use pollux_mempool::{Beside, Burst, IovaMap, Mbuf, MemoryRegion, Mempool};
+use pollux_mempool::{Beside, Burst, Element, IovaMap, Mbuf, MemoryRegion, Mempool, WINDOW};
 
 use super::eal::{Eal, error_of};
 use super::operations::NAME;
@@ -55,6 +55,49 @@ const STRIDE: usize = ELEMENT_HEADER + size_of::<Twin>();
 
 const _: () = assert!(size_of::<dpdk::rte_mbuf>() == 128 && STRIDE == 320);
 
+/// Frames whose bytes are not in a buffer of the mempool that they are of.
+pub(super) const ELSEWHERE: u64 = dpdk::RTE_MBUF_F_EXTERNAL | dpdk::RTE_MBUF_F_INDIRECT;
+
+/// Where a field of an `rte_mbuf` is in the window of a twin.
+macro_rules! place {
+    ($field:ident) => {
+        offset_of!(dpdk::rte_mbuf, $field) - Twin::AT
+    };
+}
+
+impl Element for Twin {
+    const SPACING: usize = STRIDE;
+    const AT: usize = offset_of!(dpdk::rte_mbuf, data_off);
+    const OFFSET: usize = place!(data_off);
+    const LEN: usize = place!(data_len);
+    const TOTAL: usize = place!(pkt_len);
+    const HEADROOM: u16 = dpdk::RTE_PKTMBUF_HEADROOM as u16;
+    const PLAIN: [u8; WINDOW] = {
+        let mut plain = [0; WINDOW];
+        plain[place!(refcnt)] = 1;
+        plain[place!(nb_segs)] = 1;
+        // RTE_MBUF_PORT_INVALID
+        plain[place!(port)] = u8::MAX;
+        plain[place!(port) + 1] = u8::MAX;
+        plain
+    };
+    const REQUIRED: [u8; WINDOW] = {
+        let mut required = [0; WINDOW];
+        let mut i = 0;
+        while i < 2 {
+            required[place!(refcnt) + i] = u8::MAX;
+            required[place!(nb_segs) + i] = u8::MAX;
+            i += 1;
+        }
+        i = 0;
+        while i < 8 {
+            required[place!(ol_flags) + i] = ELSEWHERE.to_le_bytes()[i];
+            i += 1;
+        }
+        required
+    };
+}
+
 /// Free buffers that DPDK keeps for each thread that polls; it can be one and a half times as many.
 /// A small part of a pool, so that several threads leave enough for the others.
 fn cache_size(buffers: u32) -> c_uint {
@@ -66,7 +109,7 @@ pub(super) struct Twins {
     first: NonNull<Twin>,
     mempool: NonNull<dpdk::rte_mempool>,
     pool: Mempool,
-    beside: Beside<STRIDE>,
+    beside: Beside<Twin>,
     /// Buffers that DPDK has been given less those that it has handed back.
     given: AtomicI64,
     /// What the twins lie in.
@@ -289,10 +332,10 @@ impl Twins {
         unsafe { self.beside.handle(twin.cast()) }
     }
 
-    /// The way from twins to buffers, for loops that have it in registers.
+    /// The way between twins and buffers.
     #[inline(always)]
-    pub(super) fn beside(&self) -> Beside<{ STRIDE }> {
-        self.beside
+    pub(super) fn beside(&self) -> &Beside<Twin> {
+        &self.beside
     }
 
     /// Counts what a queue has given to DPDK, less what it has been handed.
@@ -362,5 +405,76 @@ impl Twins {
     /// [counted](Self::count_given), and what DPDK keeps is [back](Self::flush).
     pub(super) fn held(&self) -> i64 {
         self.given.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the window of a twin says: whether the frame is plain, where its data begins, how long
+    /// it is.
+    fn read(mbuf: &dpdk::rte_mbuf) -> (bool, u16, u16, u32) {
+        // SAFETY: the window lies in the structure, which has no padding there.
+        let window = unsafe {
+            ptr::from_ref(mbuf)
+                .byte_add(Twin::AT)
+                .cast::<[u8; WINDOW]>()
+                .read()
+        };
+        let required = Twin::REQUIRED.iter().zip(Twin::PLAIN).zip(window);
+        let half = |at: usize| u16::from_le_bytes([window[at], window[at + 1]]);
+        let total = u32::from(half(Twin::TOTAL)) | u32::from(half(Twin::TOTAL + 2)) << 16;
+        (
+            required
+                .into_iter()
+                .all(|((required, plain), is)| (is ^ plain) & required == 0),
+            half(Twin::OFFSET),
+            half(Twin::LEN),
+            total,
+        )
+    }
+
+    #[test]
+    fn a_window_tells_plain_frames_from_others() {
+        // As a device hands it over: with flags, a hash, tags and a port of its own.
+        let mut plain = dpdk::rte_mbuf {
+            data_off: 137,
+            refcnt: 1,
+            nb_segs: 1,
+            port: 3,
+            ol_flags: u64::from(dpdk::RTE_MBUF_F_RX_RSS_HASH | dpdk::RTE_MBUF_F_RX_IP_CKSUM_GOOD),
+            pkt_len: 70_000,
+            data_len: 1518,
+            vlan_tci: 0x1234,
+            ..dpdk::rte_mbuf::default()
+        };
+        plain.__bindgen_anon_2.hash.rss = u32::MAX;
+        assert_eq!(read(&plain), (true, 137, 1518, 70_000));
+        for flag in [dpdk::RTE_MBUF_F_EXTERNAL, dpdk::RTE_MBUF_F_INDIRECT] {
+            let mbuf = dpdk::rte_mbuf {
+                ol_flags: plain.ol_flags | flag,
+                ..plain
+            };
+            assert!(!read(&mbuf).0, "memory of somebody else");
+        }
+        for count in [0, 2, 257] {
+            assert!(
+                !read(&dpdk::rte_mbuf {
+                    refcnt: count,
+                    ..plain
+                })
+                .0,
+                "{count} owners"
+            );
+            assert!(
+                !read(&dpdk::rte_mbuf {
+                    nb_segs: count,
+                    ..plain
+                })
+                .0,
+                "{count} segments"
+            );
+        }
     }
 }

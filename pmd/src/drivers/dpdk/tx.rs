@@ -2,6 +2,7 @@
 
 use std::mem;
 use std::ptr::{self, NonNull};
+use std::slice;
 use std::sync::Arc;
 
 use dpdk_sys as dpdk;
@@ -66,17 +67,9 @@ impl Tx {
     #[inline]
     fn send_plain(&mut self, burst: &mut BurstMut<'_>, sent: &mut Sent) -> (usize, usize) {
         let beside = self.twins.beside();
-        let (mut n, mut bytes) = (0, 0);
-        for (mbuf, frame) in burst.as_slice().iter().zip(&mut self.frames) {
-            let Some(twin) = beside.element(mbuf).filter(|_| is_plain(mbuf)) else {
-                break;
-            };
-            let twin = twin.cast();
-            // SAFETY: the burst owns the buffer, so nobody else is at its twin.
-            bytes += unsafe { fill(twin, mbuf) };
-            *frame = twin.as_ptr().cast();
-            n += 1;
-        }
+        // SAFETY: the twins live as long as this value. That of a buffer that has a handle is in
+        // the state of a free one, with which nobody else has to do.
+        let (n, mut bytes) = unsafe { beside.send(burst.as_mut_slice(), &mut self.frames) };
         if n == 0 {
             return (0, 0);
         }
@@ -155,17 +148,20 @@ impl Tx {
         let mut next = Some(frame);
         while let Some(mut part) = next {
             next = part.split_off();
+            let mut twin = [ptr::null_mut()];
+            // SAFETY: as in `send_plain`.
+            unsafe {
+                self.twins
+                    .beside()
+                    .send(slice::from_mut(&mut part), &mut twin)
+            };
             // All are ours, as `is_ours` has found, or copied into such.
-            let Some(twin) = self.twins.of(&part) else {
+            let Some(twin) = NonNull::new(twin[0]) else {
                 continue;
             };
-            // SAFETY: nobody else owns the buffer, so nobody else is at its twin; `last` was filled
-            // before.
-            unsafe {
-                fill(twin, &part);
-                if let Some(last) = last.replace(twin) {
-                    (*last.as_ptr()).mbuf.next = twin.as_ptr().cast();
-                }
+            if let Some(last) = last.replace(twin) {
+                // SAFETY: the twin of a part whose handle was forgotten below.
+                unsafe { (*last.as_ptr()).mbuf.next = twin.as_ptr().cast() };
             }
             head.get_or_insert(twin);
             mem::forget(part);
@@ -212,29 +208,6 @@ impl Tx {
         }
         whole
     }
-}
-
-/// Whether a frame can be told to DPDK as it is.
-#[inline]
-fn is_plain(mbuf: &Mbuf) -> bool {
-    mbuf.segment_count() == 1 && u16::try_from(mbuf.len()).is_ok()
-}
-
-/// Tells DPDK where the data of a segment is; returns its bytes.
-///
-/// # Safety
-/// The caller owns the buffer whose twin this is.
-#[inline(always)]
-unsafe fn fill(twin: NonNull<Twin>, mbuf: &Mbuf) -> u64 {
-    let (offset, len) = (mbuf.headroom(), mbuf.len());
-    // SAFETY: by the caller's promise nobody else is at the twin. It is in the state of a free
-    // buffer, one segment with one owner: DPDK has seen to that, or `Twins::write`.
-    let twin = unsafe { &mut (*twin.as_ptr()).mbuf };
-    twin.data_off = offset as u16;
-    twin.ol_flags = 0;
-    twin.pkt_len = len as u32;
-    twin.data_len = len as u16;
-    len as u64
 }
 
 impl TxDriver for Tx {
