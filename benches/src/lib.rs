@@ -4,6 +4,8 @@
 //! headers. `cargo bench` runs them all, `cargo bench -- --quick` in a minute or two; the figures
 //! are in docs/performance.md.
 
+pub mod chain;
+
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 

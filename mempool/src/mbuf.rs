@@ -22,6 +22,7 @@ use core::fmt;
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 
+use crate::hint;
 use crate::pool::{PoolId, PoolInner};
 use crate::time::{Tsc, WireTime};
 
@@ -105,6 +106,15 @@ impl Mbuf {
     #[inline]
     pub fn data_ptr(&self) -> *const u8 {
         self.pool().at(self.data_offset())
+    }
+
+    /// Asks for the lines with the headers of a frame that will be looked at soon: of one that has
+    /// just been received, they are in another core's cache, or in none.
+    #[inline]
+    pub fn expect_read(&self) {
+        let start = self.data_ptr();
+        hint::expect_read(start);
+        hint::expect_read(start.wrapping_add(LINE));
     }
 
     /// The bytes of this segment.

@@ -14,7 +14,7 @@ mod words;
 
 use std::ops::{Add, Div, Mul, Sub};
 
-pub(crate) use words::{Decoder, Words};
+pub(crate) use words::{BLOCK, Decoder, Words};
 
 /// Numbers in a vector: one register of AVX-512, two of AVX2.
 pub(crate) const LANES: usize = 16;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use pollux_mempool::Burst;
 use pollux_mempool::time::{Ns, Tsc};
+use pollux_mempool::{Burst, Mbuf};
 use pollux_pipelines::l0::{Decision, Frame, L0Stats};
 use pollux_pipelines::{Batch, Moment, Pipeline};
 use pollux_pmd::lcore::StopFlag;
@@ -144,6 +144,7 @@ impl Trigger {
                 continue;
             }
             busy = true;
+            burst.iter().for_each(Mbuf::expect_read);
             burst.take_all(|mbuf| {
                 let (sides, cache) = (&mut outlet.sides, &mut outlet.cache);
                 let taken = self.receiver.take(mbuf, now, input.place, sides, cache);

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use pollux_mempool::time::Tsc;
-use pollux_mempool::{Burst, Mempool, PoolCache, PoolConfig};
+use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache, PoolConfig, hint};
 use pollux_netns::Cable;
 use pollux_pipelines::l0::{Event, Frame};
 use pollux_pipelines::stages::{Build, BuildOptions, Decompress, DecompressOptions};
@@ -110,7 +110,7 @@ fn main() -> Result<(), Failure> {
 
     let shared = Arc::new(Shared::default());
     let (to, from, told) = (pool.cache(512)?, pool.cache(512)?, Arc::clone(&shared));
-    let mut receiver = Receiver::new(input, from)?;
+    let mut receiver = Receiver::new(input, from, WINDOW as usize * traffic.fragments())?;
     let sender = lcore::launch("send", Some(other.parse()?), move || {
         output.send(traffic, to, &told)
     })?;
@@ -151,6 +151,11 @@ impl Output {
                     let waiting = burst.len();
                     let more = (BURST - waiting).min(room(sent + waiting as u64));
                     cache.alloc_burst(&mut burst, more);
+                    // The receiver's core has had them.
+                    for mbuf in &burst[waiting..] {
+                        hint::expect_write(mbuf.data_ptr());
+                        hint::expect_write(mbuf.data_ptr().wrapping_add(64));
+                    }
                     for mbuf in &mut burst[waiting..] {
                         let frame = traffic.next_frame();
                         if let Some(place) = mbuf.append(frame.len()) {
@@ -211,6 +216,7 @@ impl Input {
             Self::Port(rx, demux) => {
                 let mut burst = Burst::<BURST>::new();
                 rx.rx(cache, &mut burst);
+                burst.iter().for_each(Mbuf::expect_read);
                 burst.take_all(|mbuf| {
                     let parsed = classify(&mbuf, &ParseOptions::default());
                     if let Ok(Parsed::Udp(udp)) = parsed
@@ -250,12 +256,13 @@ impl Receiver<()> {
     fn new(
         input: Input,
         cache: PoolCache,
+        max_open: usize,
     ) -> Result<Receiver<impl Stage<In = Frame, Out = Event>>, Failure> {
         let mut env = StageEnv::new(BOARDS.into());
         // What is incomplete has been lost: nothing closes it.
         let options = BuildOptions {
             deadline_us: 60_000_000,
-            max_open: 1 << 15,
+            max_open,
             ..BuildOptions::default()
         };
         let decompress = Decompress::new(&DecompressOptions::default(), &mut env)?;

@@ -66,6 +66,11 @@ impl Traffic {
         })
     }
 
+    /// Fragments of a datagram.
+    pub(super) fn fragments(&self) -> usize {
+        self.fragments as usize
+    }
+
     /// The next frame, of the next board.
     pub(super) fn next_frame(&mut self) -> &[u8] {
         let board = self.board;

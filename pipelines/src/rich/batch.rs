@@ -36,7 +36,7 @@ impl Batch {
     #[inline]
     pub fn fill<'a>(&mut self, events: &[(&'a [f32], &'a [f32])]) {
         let len = |&(x, y): &(&[f32], &[f32])| x.len().min(y.len()).min(POINTS);
-        self.lanes.clear(events.iter().map(len).max().unwrap_or(0));
+        self.lanes.clear(events.iter().map(len));
         self.counts = [0; EVENTS];
         for ((lane, count), event) in self.counts.iter_mut().enumerate().zip(events) {
             *count = len(event);

@@ -22,6 +22,7 @@
 
 mod search;
 mod seeds;
+mod split;
 mod view;
 
 use serde::{Deserialize, Serialize};
@@ -29,7 +30,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use self::search::Rounds;
 use self::seeds::Seeds;
-use self::view::{Hits, Loader, View};
+use self::split::{Loader, Split};
+use self::view::{Hits, View};
 use super::Hit;
 use super::geometry::{DISKS, PMS_PER_DISK};
 use super::lanes::PerLane;
@@ -177,7 +179,7 @@ pub struct RingFinder {
     cfg: FinderConfig,
     simd: Simd,
     seeds: Seeds,
-    loader: Box<Loader>,
+    loader: Loader,
     views: Vec<View>,
     hits: Hits,
     /// Hits of sixteen views, and the numbers of the views that have a turn.
@@ -216,7 +218,7 @@ impl RingFinder {
             cfg,
             simd,
             seeds: Seeds::new(&cfg),
-            loader: Box::default(),
+            loader: Loader::default(),
             views: vec![View::default(); view::MAX_VIEWS],
             hits: Hits::default(),
             lanes: PerLane::with_room(PMS_PER_DISK),
@@ -238,16 +240,15 @@ impl RingFinder {
     /// many there were. What is found in an event does not depend on the others.
     pub fn find_batch<'a>(&mut self, events: impl IntoIterator<Item = &'a [Hit]>) -> usize {
         self.hits.clear();
-        let mut views = 0;
-        let mut count = 0;
-        for (event, hits) in (0..MAX_BATCH as u8).zip(events) {
-            self.found[usize::from(event)].n = 0;
-            self.loader.load(hits);
-            let free = &mut self.views[views..];
-            views += self
-                .loader
-                .split(&self.cfg, self.simd, event, free, &mut self.hits);
-            count += 1;
+        let (count, views) = self.simd.decode(Split {
+            cfg: &self.cfg,
+            events: events.into_iter().take(MAX_BATCH),
+            loader: &mut self.loader,
+            views: &mut self.views,
+            hits: &mut self.hits,
+        });
+        for found in &mut self.found[..count] {
+            found.n = 0;
         }
         self.turn.clear();
         self.turn.extend(0..views as u8);

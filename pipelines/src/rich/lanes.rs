@@ -321,10 +321,10 @@ impl PerLane {
         }
     }
 
-    /// Empties all lanes, which will have up to `len` points.
+    /// Empties all lanes, which will have so many points each.
     #[inline(always)]
-    pub(super) fn clear(&mut self, len: usize) {
-        self.len = len.min(self.x.len());
+    pub(super) fn clear(&mut self, points: impl Iterator<Item = usize>) {
+        self.len = points.max().unwrap_or(0).min(self.x.len());
         self.x[..self.len].fill([NOWHERE; LANES]);
         self.own = [0.0; LANES];
     }

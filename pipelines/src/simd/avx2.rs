@@ -8,18 +8,18 @@ use std::arch::x86_64::{
     _mm256_castps256_ps128, _mm256_castsi256_ps, _mm256_castsi256_si128, _mm256_cmp_ps,
     _mm256_cmpeq_epi32, _mm256_cvtepu8_epi32, _mm256_cvtepu32_epi64, _mm256_cvtsi256_si32,
     _mm256_div_ps, _mm256_extractf128_ps, _mm256_extracti128_si256, _mm256_loadu_ps,
-    _mm256_loadu_si256, _mm256_maskload_epi32, _mm256_max_ps, _mm256_movemask_ps, _mm256_mul_ps,
-    _mm256_or_si256, _mm256_permute2x128_si256, _mm256_permutevar8x32_epi32, _mm256_set1_epi32,
-    _mm256_set1_epi64x, _mm256_set1_ps, _mm256_shuffle_epi32, _mm256_slli_epi32, _mm256_slli_si256,
-    _mm256_sllv_epi32, _mm256_sqrt_ps, _mm256_srlv_epi32, _mm256_storeu_ps, _mm256_storeu_si256,
-    _mm256_sub_ps,
+    _mm256_loadu_si256, _mm256_maskload_epi32, _mm256_max_epu32, _mm256_max_ps, _mm256_min_epu32,
+    _mm256_movemask_ps, _mm256_mul_ps, _mm256_or_si256, _mm256_permute2x128_si256,
+    _mm256_permutevar8x32_epi32, _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_set1_ps,
+    _mm256_shuffle_epi32, _mm256_slli_epi32, _mm256_slli_si256, _mm256_sllv_epi32, _mm256_sqrt_ps,
+    _mm256_srli_epi32, _mm256_srlv_epi32, _mm256_storeu_ps, _mm256_storeu_si256, _mm256_sub_ps,
 };
 use std::ops::{Add, BitAnd, BitOr, Div, Mul, Sub};
 
 use zerocopy::byteorder::little_endian::U32;
 
 use super::words::{LAST, MEMBERS, nth_set};
-use super::{Decoder, Kernel, LANES, Lanes, TABLE, Words};
+use super::{BLOCK, Decoder, Kernel, LANES, Lanes, TABLE, Words};
 
 /// Lanes of a register.
 const HALF: usize = LANES / 2;
@@ -234,6 +234,12 @@ fn prefix_sum(register: __m256i) -> __m256i {
     avx2!(_mm256_add_epi32(sum, lower))
 }
 
+/// All bits of the lanes where `a` <= `b`.
+#[inline(always)]
+fn le(a: __m256i, b: __m256i) -> __m256i {
+    avx2!(_mm256_cmpeq_epi32(_mm256_min_epu32(a, b), a))
+}
+
 /// All bits of the lanes in the mask.
 #[inline(always)]
 fn chosen(mask: u8) -> __m256i {
@@ -269,6 +275,14 @@ impl Words for U32s {
             unsafe { _mm256_maskload_epi32(words.as_ptr().cast(), mask) }
         };
         Self(half(low), half(high))
+    }
+
+    #[inline(always)]
+    fn block(_: Isa, bytes: &[u8]) -> [u8; BLOCK] {
+        let mut block = [0; BLOCK];
+        let there = bytes.len().min(BLOCK);
+        block[..there].copy_from_slice(&bytes[..there]);
+        block
     }
 
     #[inline(always)]
@@ -335,6 +349,33 @@ impl Words for U32s {
             avx2!(_mm256_movemask_ps(equal)) as u8
         };
         u16::from_le_bytes([equal(self.0, other.0), equal(self.1, other.1)])
+    }
+
+    #[inline(always)]
+    fn le(self, other: Self) -> u16 {
+        let mask = |a| {
+            let all = avx2!(_mm256_castsi256_ps(a));
+            avx2!(_mm256_movemask_ps(all)) as u8
+        };
+        u16::from_le_bytes([mask(le(self.0, other.0)), mask(le(self.1, other.1))])
+    }
+
+    #[inline(always)]
+    fn at_most(self, other: Self) -> Self {
+        let low = avx2!(_mm256_srli_epi32::<31>(le(self.0, other.0)));
+        Self(low, avx2!(_mm256_srli_epi32::<31>(le(self.1, other.1))))
+    }
+
+    #[inline(always)]
+    fn largest(self) -> u32 {
+        let eight = avx2!(_mm256_max_epu32(self.0, self.1));
+        let four = avx2!(_mm256_max_epu32(
+            eight,
+            _mm256_permute2x128_si256::<0x01>(eight, eight)
+        ));
+        let two = avx2!(_mm256_max_epu32(four, _mm256_shuffle_epi32::<0x4E>(four)));
+        let one = avx2!(_mm256_max_epu32(two, _mm256_shuffle_epi32::<0xB1>(two)));
+        avx2!(_mm256_cvtsi256_si32(one)) as u32
     }
 
     #[inline(always)]

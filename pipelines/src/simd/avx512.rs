@@ -6,12 +6,13 @@ use std::arch::x86_64::{
     _mm_movehdup_ps, _mm_movehl_ps, _mm_movemask_epi8, _mm256_add_ps, _mm256_castps256_ps128,
     _mm256_extractf128_ps, _mm512_add_epi32, _mm512_add_ps, _mm512_alignr_epi32, _mm512_and_si512,
     _mm512_castps512_ps256, _mm512_castsi512_si256, _mm512_cmp_ps_mask, _mm512_cmpeq_epi32_mask,
-    _mm512_cvtepu8_epi32, _mm512_cvtepu32_epi64, _mm512_cvtsi512_si32, _mm512_div_ps,
-    _mm512_extractf32x8_ps, _mm512_extracti64x4_epi64, _mm512_loadu_ps, _mm512_loadu_si512,
-    _mm512_lzcnt_epi32, _mm512_mask_blend_ps, _mm512_mask_permutexvar_epi32,
-    _mm512_maskz_compress_epi32, _mm512_maskz_loadu_epi32, _mm512_maskz_mov_epi32,
-    _mm512_maskz_mov_ps, _mm512_max_ps, _mm512_mul_ps, _mm512_or_si512, _mm512_permutex2var_ps,
-    _mm512_permutexvar_epi32, _mm512_reduce_max_ps, _mm512_set1_epi32, _mm512_set1_epi64,
+    _mm512_cmple_epu32_mask, _mm512_cvtepu8_epi32, _mm512_cvtepu32_epi64, _mm512_cvtsi512_si32,
+    _mm512_div_ps, _mm512_extractf32x8_ps, _mm512_extracti64x4_epi64, _mm512_loadu_ps,
+    _mm512_loadu_si512, _mm512_lzcnt_epi32, _mm512_mask_blend_ps, _mm512_mask_permutexvar_epi32,
+    _mm512_maskz_compress_epi32, _mm512_maskz_loadu_epi8, _mm512_maskz_loadu_epi32,
+    _mm512_maskz_mov_epi32, _mm512_maskz_mov_ps, _mm512_maskz_set1_epi32, _mm512_max_ps,
+    _mm512_mul_ps, _mm512_or_si512, _mm512_permutex2var_ps, _mm512_permutexvar_epi32,
+    _mm512_reduce_max_epu32, _mm512_reduce_max_ps, _mm512_set1_epi32, _mm512_set1_epi64,
     _mm512_set1_ps, _mm512_setzero_si512, _mm512_sllv_epi32, _mm512_sqrt_ps, _mm512_srlv_epi32,
     _mm512_storeu_ps, _mm512_storeu_si512, _mm512_sub_epi32, _mm512_sub_ps, _mm512_test_epi32_mask,
     _pdep_u64,
@@ -20,7 +21,7 @@ use std::ops::{Add, BitAnd, BitOr, Div, Mul, Sub};
 
 use zerocopy::byteorder::little_endian::U32;
 
-use super::{Decoder, Kernel, LANES, Lanes, TABLE, Words};
+use super::{BLOCK, Decoder, Kernel, LANES, Lanes, TABLE, Words};
 
 /// Proof that the CPU has AVX-512 F, VL, BW, DQ and CD, and BMI 1 and 2, as all servers with
 /// AVX-512 have: there is no other way to make one.
@@ -202,6 +203,17 @@ impl Words for U32s {
     }
 
     #[inline(always)]
+    fn block(_: Isa, bytes: &[u8]) -> [u8; BLOCK] {
+        let behind = BLOCK.saturating_sub(bytes.len());
+        let mask = u64::MAX.checked_shr(behind as u32).unwrap_or(0);
+        let mut block = [0; BLOCK];
+        // SAFETY: the CPU has the instruction, which reads no byte that is not in the mask.
+        let register = unsafe { _mm512_maskz_loadu_epi8(mask, bytes.as_ptr().cast()) };
+        avx512!(_mm512_storeu_si512(block.as_mut_ptr().cast(), register));
+        block
+    }
+
+    #[inline(always)]
     fn widen(_: Isa, bytes: &[u8; LANES]) -> Self {
         let bytes = avx512!(_mm_loadu_si128(bytes.as_ptr().cast()));
         Self(avx512!(_mm512_cvtepu8_epi32(bytes)))
@@ -246,6 +258,21 @@ impl Words for U32s {
     #[inline(always)]
     fn eq(self, other: Self) -> u16 {
         avx512!(_mm512_cmpeq_epi32_mask(self.0, other.0))
+    }
+
+    #[inline(always)]
+    fn le(self, other: Self) -> u16 {
+        avx512!(_mm512_cmple_epu32_mask(self.0, other.0))
+    }
+
+    #[inline(always)]
+    fn at_most(self, other: Self) -> Self {
+        Self(avx512!(_mm512_maskz_set1_epi32(self.le(other), 1)))
+    }
+
+    #[inline(always)]
+    fn largest(self) -> u32 {
+        avx512!(_mm512_reduce_max_epu32(self.0))
     }
 
     #[inline(always)]

@@ -6,6 +6,9 @@ use zerocopy::byteorder::little_endian::U32;
 
 use super::LANES;
 
+/// Bytes of a [block](Words::block).
+pub(crate) const BLOCK: usize = 64;
+
 /// Sixteen numbers of 32 bits; sums wrap. Bit n of a mask stands for lane n.
 pub(crate) trait Words:
     Copy + Add<Output = Self> + BitAnd<Output = Self> + BitOr<Output = Self>
@@ -17,6 +20,9 @@ pub(crate) trait Words:
     fn of(isa: Self::Isa, words: &[u32; LANES]) -> Self;
     /// The first sixteen words of what is left of a packet; zeros in the lanes behind its end.
     fn load(isa: Self::Isa, words: &[U32]) -> Self;
+    /// The first bytes of what is left of a packet, and zeros behind its end. Written in one piece,
+    /// if the CPU can, so that what is read of them next does not wait for several.
+    fn block(isa: Self::Isa, bytes: &[u8]) -> [u8; BLOCK];
     /// A byte in each lane.
     fn widen(isa: Self::Isa, bytes: &[u8; LANES]) -> Self;
     fn store(self, words: &mut [u32; LANES]);
@@ -29,6 +35,12 @@ pub(crate) trait Words:
     fn shr(self, bits: u32) -> Self;
     /// Where the two are equal.
     fn eq(self, other: Self) -> u16;
+    /// Where `self` <= `other`.
+    fn le(self, other: Self) -> u16;
+    /// 1 where `self` <= `other`, else 0.
+    fn at_most(self, other: Self) -> Self;
+    /// The largest of all lanes.
+    fn largest(self) -> u32;
     /// `self` in the lanes of the mask, else zero.
     fn only(self, mask: u16) -> Self;
     /// In each lane `self` of the last lane up to it that is in the mask, or `before`, which is the
@@ -45,7 +57,7 @@ pub(crate) trait Words:
     fn nth_set(isa: Self::Isa, bits: u64, n: u32) -> u32;
 }
 
-/// A decoder of packets. Both ways must be `#[inline(always)]`, and so must be what `vector`
+/// A decoder of packets, or another piece of work on whole numbers. Both ways must be `#[inline(always)]`, and so must be what `vector`
 /// calls: only then is it compiled with the instructions.
 pub(crate) trait Decoder {
     type Out;
@@ -115,6 +127,7 @@ pub(super) fn nth_set(bits: u64, n: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use zerocopy::IntoBytes as _;
 
     use super::*;
     use crate::simd::Simd;
@@ -130,7 +143,7 @@ mod tests {
         n: u32,
     }
 
-    type Results = (Vec<[u32; LANES]>, [u64; LANES], [u32; 4]);
+    type Results = (Vec<[u32; LANES]>, [u64; LANES], [u32; 6], [u8; BLOCK]);
 
     const BASE: u64 = 0x1234_5678_0000_0000;
 
@@ -169,6 +182,7 @@ mod tests {
                 lanes(&|i| a[i].wrapping_add(b[i])),
                 lanes(&|i| a[i] & b[i]),
                 lanes(&|i| a[i] | b[i]),
+                lanes(&|i| u32::from(a[i] <= b[i])),
             ];
             let mut left = self.bits;
             (0..self.n).for_each(|_| left &= left.wrapping_sub(1));
@@ -177,8 +191,14 @@ mod tests {
                 bits(&|i| a[i] == b[i]),
                 bits(&|i| self.bytes[i] >= 0x80),
                 left.trailing_zeros(),
+                bits(&|i| a[i] <= b[i]),
+                a.iter().fold(0, |largest, &n| largest.max(n)),
             ];
-            (words, a.map(|word| u64::from(word) | BASE), numbers)
+            let mut block = [0; BLOCK];
+            let bytes = self.packet.as_bytes();
+            let bytes = &bytes[..bytes.len().min(BLOCK)];
+            block[..bytes.len()].copy_from_slice(bytes);
+            (words, a.map(|word| u64::from(word) | BASE), numbers, block)
         }
 
         #[inline(always)]
@@ -206,6 +226,7 @@ mod tests {
                 store(a + b),
                 store(a & b),
                 store(a | b),
+                store(a.at_most(b)),
             ];
             let mut with = [0; LANES];
             a.store_with(BASE, &mut with);
@@ -214,8 +235,10 @@ mod tests {
                 a.eq(b).into(),
                 W::high_bits(isa, &self.bytes).into(),
                 W::nth_set(isa, self.bits, self.n),
+                a.le(b).into(),
+                a.largest(),
             ];
-            (words, with, numbers)
+            (words, with, numbers, W::block(isa, self.packet.as_bytes()))
         }
     }
 

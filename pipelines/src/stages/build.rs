@@ -57,6 +57,10 @@ impl Default for BuildOptions {
     }
 }
 
+/// Buffers that are asked for before they are needed: they were last used by whoever took the
+/// events at the end of the chain.
+const AHEAD: usize = 8;
+
 /// An event that waits for its sources.
 struct Open {
     key: u64,
@@ -84,8 +88,8 @@ pub struct Build {
     max_open: usize,
     /// Buffers for events.
     events: PoolCache,
-    /// The next one, on its way into the cache.
-    next: Option<Draft>,
+    /// The next ones, on their way into the processor's cache.
+    ahead: VecDeque<Draft>,
     /// Lowest key that is not closed.
     floor: u64,
     /// Events that were closed.
@@ -148,8 +152,10 @@ impl Build {
             all: u16::MAX >> (MAX_SOURCES - sources),
             open: VecDeque::with_capacity(max_open),
             max_open,
-            events: env.make_events(max_open + 1).map_err(|e| e.to_string())?,
-            next: None,
+            events: env
+                .make_events(max_open + AHEAD)
+                .map_err(|e| e.to_string())?,
+            ahead: VecDeque::with_capacity(AHEAD),
             floor: 0,
             closed: 0,
             last_accepted: None,
@@ -281,9 +287,12 @@ impl Build {
             self.stats.events.forced.add(1);
             self.close_oldest(out);
         }
-        let draft = self.next.take().or_else(|| Draft::new(&mut self.events));
-        let draft = draft.ok_or(Cause::NoMbuf)?;
-        self.next = Draft::new(&mut self.events);
+        while self.ahead.len() < AHEAD
+            && let Some(draft) = Draft::new(&mut self.events)
+        {
+            self.ahead.push_back(draft);
+        }
+        let draft = self.ahead.pop_front().ok_or(Cause::NoMbuf)?;
         let deadline = fragment.at.after(self.deadline);
         // It must not hold up the next younger one.
         let deadline = self

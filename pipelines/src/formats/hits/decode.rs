@@ -6,7 +6,7 @@
 
 use super::{Events, FormatError, HitsFrame, MAX_HITS, PMS, gap_code};
 use crate::rich::Hit;
-use crate::simd::{Decoder, LANES, Words};
+use crate::simd::{BLOCK, Decoder, LANES, Words};
 
 /// Bytes of indices of an event that is read in this way; one with more is read code by code.
 const CODES: usize = 2 * LANES;
@@ -143,9 +143,12 @@ impl<S: EventSink> Fill<'_, S> {
         let used = self.events::<W>(isa, payload, payload.len(), &mut left, &mut timestamp)?;
         // The last events, which have too little behind them.
         let rest = &payload[used..];
-        let mut padded = [0; 2 * REACH];
-        padded.get_mut(..rest.len())?.copy_from_slice(rest);
-        let used = self.events::<W>(isa, &padded, rest.len(), &mut left, &mut timestamp)?;
+        let mut padded = [[0; BLOCK]; (2 * REACH).div_ceil(BLOCK)];
+        for (block, bytes) in padded.iter_mut().zip(rest.chunks(BLOCK)) {
+            *block = W::block(isa, bytes);
+        }
+        let padded = padded.as_flattened();
+        let used = self.events::<W>(isa, padded, rest.len(), &mut left, &mut timestamp)?;
 
         // The sum of all gaps has not passed 2^64.
         let in_time = self.frame.event_count == 0 || timestamp >= first;

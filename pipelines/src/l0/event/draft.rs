@@ -53,7 +53,7 @@ impl Draft {
     pub fn new(cache: &mut PoolCache) -> Option<Self> {
         let mut mbuf = cache.alloc()?;
         let room = mbuf.append(size_of::<Room>())?;
-        // The buffer was used last by whoever came at the end of the chain, and not lately.
+        // It will not be written at once.
         for line in [0, FRONT, FRONT + PIECE * size_of::<Hit>()] {
             hint::expect_write(room.as_ptr().wrapping_add(line));
         }

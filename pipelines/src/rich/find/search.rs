@@ -112,13 +112,7 @@ impl<V: Lanes> Round<'_, V> {
         lanes: &mut PerLane,
     ) -> [Option<Circle>; LANES] {
         let view = |&number: &u8| &views[usize::from(number)];
-        lanes.clear(
-            group
-                .iter()
-                .map(|number| view(number).total())
-                .max()
-                .unwrap_or(0),
-        );
+        lanes.clear(group.iter().map(|number| view(number).total()));
         let mut needed = [f32::INFINITY; LANES];
         for (lane, number) in group.iter().enumerate() {
             let ((x, y), own) = (view(number).all(hits), view(number).own());
@@ -148,13 +142,7 @@ impl<V: Lanes> Round<'_, V> {
         lanes: &mut PerLane,
     ) -> [Option<Circle>; GROUP] {
         let view = |&number: &u8| &views[usize::from(number)];
-        lanes.clear(
-            group
-                .iter()
-                .map(|number| view(number).total())
-                .max()
-                .unwrap_or(0),
-        );
+        lanes.clear(group.iter().map(|number| view(number).total()));
         let mut widths = &FROM_SEED[..];
         let [mut cx, mut cy, mut r] = [[0.0; LANES]; 3];
         for (place, number) in group.iter().enumerate() {

@@ -1,22 +1,20 @@
 //! What the finder looks at: the hits of one time on one disk.
 
+use super::split::{pm, time};
 use super::{FinderConfig, MAX_BATCH, MAX_RINGS_PER_DISK, Ring};
-use crate::rich::Hit;
 use crate::rich::fit::Circle;
 use crate::rich::geometry::{DISKS, PMS, PMS_PER_DISK, POSITIONS};
-use crate::simd::{Kernel, LANES, Lanes, Simd};
+use crate::simd::{LANES, Lanes};
 
 /// Most times at which an event is looked at: its own, and those of others in its slot.
-const MAX_TIMES: usize = 4;
+pub(super) const MAX_TIMES: usize = 4;
 /// Views of a batch.
 pub(super) const MAX_VIEWS: usize = MAX_BATCH * MAX_TIMES * DISKS;
-/// Places for the hits of all views: at each time those of either disk may be all that are left.
-/// Behind them, so that the last vector is always whole, there are some more.
-const PLACES: usize = MAX_BATCH * MAX_TIMES * DISKS * PMS + LANES;
+/// Places for the hits of all views, each of which is in one. Behind them, so that the last vector
+/// is always whole, there are some more.
+const PLACES: usize = MAX_BATCH * PMS + LANES;
 /// Vectors of a view's hits.
 const ROWS: usize = PMS_PER_DISK.div_ceil(LANES);
-/// A time that no hit is near to.
-const NEVER: f32 = -1e6;
 
 /// The hits of all views, those of each side by side.
 #[derive(Debug)]
@@ -62,9 +60,18 @@ pub(super) struct View {
 }
 
 impl View {
+    /// Begins with the hits of these words.
     #[inline(always)]
-    fn begin(&mut self, event: u8, disk: u8, start: usize, hits: usize) {
-        (self.start, self.total, self.own, self.found) = (start, hits, hits, 0);
+    pub(super) fn begin(&mut self, event: u8, disk: u8, words: &[u32], hits: &mut Hits) {
+        let start = hits.end;
+        let places = hits.x[start..].iter_mut().zip(&mut hits.y[start..]);
+        let places = places.zip(&mut hits.time[start..]);
+        for (((x, y), at), &word) in places.zip(words) {
+            [*x, *y] = POSITIONS.get(pm(word)).copied().unwrap_or_default();
+            *at = time(word) as f32;
+        }
+        hits.end += words.len();
+        (self.start, self.total, self.own, self.found) = (start, words.len(), words.len(), 0);
         (self.event, self.disk) = (event, disk);
     }
 
@@ -178,142 +185,5 @@ impl View {
                 of.time.swap(i, last);
             }
         }
-    }
-}
-
-/// The hits of an event that are in no view yet.
-#[derive(Debug)]
-pub(super) struct Loader {
-    hits: [Hit; PMS],
-    times: [f32; PMS],
-    n: usize,
-}
-
-impl Default for Loader {
-    fn default() -> Self {
-        Self {
-            hits: [Hit::default(); PMS],
-            times: [0.0; PMS],
-            n: 0,
-        }
-    }
-}
-
-impl Loader {
-    /// Takes the hits of an event. More than there are photomultipliers cannot come from one;
-    /// what is beyond is passed over.
-    #[inline]
-    pub(super) fn load(&mut self, hits: &[Hit]) {
-        let mut n = 0;
-        for &hit in &hits[..hits.len().min(PMS)] {
-            self.hits[n] = hit;
-            self.times[n] = f32::from(hit.fine);
-            n += usize::from(usize::from(hit.pm) < PMS);
-        }
-        self.n = n;
-    }
-
-    /// Splits the hits into views, two for each time that enough of them share; returns how many.
-    #[inline]
-    pub(super) fn split(
-        &mut self,
-        cfg: &FinderConfig,
-        simd: Simd,
-        event: u8,
-        views: &mut [View],
-        of: &mut Hits,
-    ) -> usize {
-        let mut used = 0;
-        for pair in views.as_chunks_mut::<DISKS>().0.iter_mut().take(MAX_TIMES) {
-            if self.n + 1 < usize::from(cfg.min_hits) {
-                break;
-            }
-            let (mut centre, mut window) = (0.0, f32::INFINITY);
-            if cfg.time_window > 0 {
-                let near;
-                window = f32::from(cfg.time_window);
-                let times = &self.times[..self.n];
-                (centre, near) = simd.run(Busiest { times, window });
-                if near + 1 < usize::from(cfg.min_hits) {
-                    break;
-                }
-            }
-            let (start, behind) = (of.end, of.end + self.n);
-            let [first, second] = self.take(centre, window, of);
-            pair[0].begin(event, 0, start, first);
-            pair[1].begin(event, 1, behind, second);
-            used += DISKS;
-        }
-        used
-    }
-
-    /// Moves the hits of a time to their places, those of the second disk behind room for all on
-    /// the first; returns how many there are on each.
-    #[inline]
-    fn take(&mut self, centre: f32, window: f32, of: &mut Hits) -> [usize; DISKS] {
-        let (mut left, mut on) = (0, [0; DISKS]);
-        let mut next = [of.end, of.end + self.n];
-        for i in 0..self.n {
-            let (hit, time) = (self.hits[i], self.times[i]);
-            let pm = usize::from(hit.pm);
-            let [x, y] = POSITIONS.get(pm).copied().unwrap_or_default();
-            let disk = usize::from(pm >= PMS_PER_DISK);
-            // Written to two places always, and kept in one: a branch would be a coin toss.
-            let place = next[disk];
-            of.x[place] = x;
-            of.y[place] = y;
-            of.time[place] = time;
-            self.hits[left] = hit;
-            self.times[left] = time;
-            let inside = usize::from((time - centre).abs() <= window && on[disk] < PMS_PER_DISK);
-            next[disk] += inside;
-            on[disk] += inside;
-            left += 1 - inside;
-        }
-        self.n = left;
-        of.end = next[1];
-        on
-    }
-}
-
-/// Finds the time that most others are near to, and how many they are; of several the first. Where
-/// there are many, not every one is asked.
-struct Busiest<'a> {
-    times: &'a [f32],
-    window: f32,
-}
-
-impl Kernel for Busiest<'_> {
-    type Out = (f32, usize);
-
-    #[inline(always)]
-    fn run<V: Lanes>(self, isa: V::Isa) -> (f32, usize) {
-        let step = self.times.len().div_ceil(LANES).max(1);
-        let mut asked = [NEVER; LANES];
-        for (slot, &time) in asked.iter_mut().zip(self.times.iter().step_by(step)) {
-            *slot = time;
-        }
-        let centre = V::load(isa, &asked);
-        let one = V::splat(isa, 1.0);
-        let window = V::splat(isa, self.window * self.window);
-        // Two sums, so that neither waits for itself.
-        let [mut even, mut odd] = [V::splat(isa, 0.0); 2];
-        let (pairs, last) = self.times.as_chunks::<2>();
-        for &[a, b] in pairs {
-            let (a, b) = (V::splat(isa, a) - centre, V::splat(isa, b) - centre);
-            even = even + one.only((a * a).le(window));
-            odd = odd + one.only((b * b).le(window));
-        }
-        for &a in last {
-            let a = V::splat(isa, a) - centre;
-            even = even + one.only((a * a).le(window));
-        }
-        let near = even + odd;
-        // Most first, then the first: both in one number, exact up to 2^24.
-        let order = V::load(isa, &std::array::from_fn(|i| (LANES - i) as f32));
-        let best = (near * V::splat(isa, LANES as f32) + order).largest() as usize;
-        // The order is from 1 to LANES, which is 0 modulo LANES.
-        let first = (LANES - best % LANES) % LANES;
-        (asked[first], best.saturating_sub(1) / LANES)
     }
 }

@@ -1,0 +1,163 @@
+//! The loop of a trigger on one port: receive, demux, decompress, build, rings, decide, answer.
+
+use std::net::SocketAddrV4;
+
+use pollux_mempool::time::Ns;
+use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache};
+use pollux_pipelines::formats::mtp::SOURCE_L0TP;
+use pollux_pipelines::l0::{Decision, Frame};
+use pollux_pipelines::spread::{Spreading, Worker};
+use pollux_pipelines::stages::Answer;
+use pollux_pipelines::{Batch, EVENT_CACHE, Moment, Pipeline, Sink, StageEnv, StageRegistry};
+use pollux_pmd::net::{MacAddr, ParseOptions, Parsed, UdpEndpoint, UdpTemplate, classify};
+use pollux_pmd::stream::{Demux, DemuxBuilder, StreamId};
+use pollux_pmd::{RxQueue, TxQueue};
+
+use crate::{BOARDS, BUNCH, Error, STEP};
+
+/// UDP port of the first board's frames.
+pub const PORT: u16 = 58_913;
+
+/// Frames in a burst.
+pub const BURST: usize = 32;
+
+/// Where decisions go.
+struct Outlet {
+    answer: Answer,
+    tx: TxQueue,
+    cache: PoolCache,
+    events: PoolCache,
+    decided: u64,
+}
+
+impl Sink<Decision> for Outlet {
+    fn push(&mut self, decision: Decision) {
+        if !self.answer.push(&decision) {
+            self.answer.flush(Some(&mut self.tx), &mut self.cache);
+            // An empty packet has room.
+            let _ = self.answer.push(&decision);
+        }
+        self.events.free(decision.into());
+        self.decided += 1;
+    }
+}
+
+/// The loop.
+pub struct Chain {
+    rx: RxQueue,
+    demux: Demux,
+    pipeline: Pipeline<Frame, Decision>,
+    outlet: Outlet,
+    frames: Batch<Frame>,
+    env: StageEnv,
+}
+
+impl Chain {
+    /// The loop over these queues, with so many workers beside it.
+    ///
+    /// # Errors
+    /// Memory that cannot be had.
+    pub fn new(rx: RxQueue, tx: TxQueue, pool: &Mempool, workers: usize) -> Result<Self, Error> {
+        let mut env = StageEnv::new(BOARDS.into());
+        env.spread = Spreading {
+            workers,
+            shares_cpus: false,
+        };
+        let stages = ["decompress", "build", "rings", "decide"]
+            .map(|name| [("name".to_owned(), name.into())].into_iter().collect());
+        let pipeline = StageRegistry::builtin().pipeline(&stages, &mut env)?;
+        let decided = env.events.as_ref().ok_or("no stage builds events")?;
+        let mut answer = Answer::new(SOURCE_L0TP, Ns(1_000_000), true);
+        let end = |last, port| UdpEndpoint {
+            mac: MacAddr([2, 0, 0, 0, 0, last]),
+            socket: SocketAddrV4::new([10, 0, 0, last].into(), port),
+        };
+        answer.set_peer(UdpTemplate::new(end(2, PORT), end(1, PORT)));
+        let ports = (0..).zip(PORT..).take(BOARDS.into());
+        let demux = ports.fold(DemuxBuilder::new(), |demux, (id, port)| {
+            demux.port(port, StreamId(id))
+        });
+        Ok(Self {
+            rx,
+            demux: demux.build()?,
+            pipeline,
+            outlet: Outlet {
+                answer,
+                tx,
+                cache: pool.cache(512)?,
+                events: decided.cache(EVENT_CACHE)?,
+                decided: 0,
+            },
+            frames: Batch::with_capacity(BURST),
+            env,
+        })
+    }
+
+    /// The workers, to be run by their loops.
+    pub fn crew(&mut self) -> Vec<Worker> {
+        std::mem::take(&mut self.env.crew)
+    }
+
+    /// Takes a burst through all stages; how many frames there were.
+    pub fn poll(&mut self, now: Moment) -> usize {
+        let mut burst = Burst::<BURST>::new();
+        let count = self.rx.rx(&mut self.outlet.cache, &mut burst);
+        if count == 0 {
+            return 0;
+        }
+        burst.iter().for_each(Mbuf::expect_read);
+        burst.take_all(|mbuf| {
+            let Ok(Parsed::Udp(udp)) = classify(&mbuf, &ParseOptions::default()) else {
+                return;
+            };
+            let Some(stream) = self.demux.route(&udp) else {
+                return;
+            };
+            // It fits: a batch holds a burst.
+            let _ = self.frames.push(Frame {
+                mbuf,
+                stream,
+                offset: udp.payload_offset,
+                len: udp.payload_len,
+                at: now,
+            });
+        });
+        self.pipeline.process(&mut self.frames, &mut self.outlet);
+        for frame in self.frames.drain() {
+            self.outlet.cache.free(frame.mbuf);
+        }
+        count
+    }
+
+    /// Tells all stages the time.
+    pub fn tick(&mut self, now: Moment) {
+        self.pipeline.tick(now, &mut self.outlet);
+    }
+
+    /// Sends what has been decided.
+    pub fn flush(&mut self) {
+        let Outlet {
+            answer, tx, cache, ..
+        } = &mut self.outlet;
+        answer.flush(Some(tx), cache);
+    }
+
+    /// Events that were decided.
+    #[must_use]
+    pub fn decided(&self) -> u64 {
+        self.outlet.decided
+    }
+
+    /// Where decisions are sent.
+    #[must_use]
+    pub fn answer(&self) -> &Answer {
+        &self.outlet.answer
+    }
+}
+
+/// Makes a container that of this bunch of events: its number, and its first time stamp.
+pub fn renumber(container: &mut [u8], bunch: u64) {
+    // As in docs/formats/rich-hits.md.
+    container[8..12].copy_from_slice(&(bunch as u32).to_le_bytes());
+    container[16..24].copy_from_slice(&(bunch * BUNCH * STEP).to_le_bytes());
+}
