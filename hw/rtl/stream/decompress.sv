@@ -4,8 +4,9 @@
 // (docs/formats/rich-hits.md, "Expanded form"); others pass through in one cycle. What is wrong with
 // a container is told with its last word: tuser 1 bad before, 2 malformed, 3 of another version.
 //
-// One gap code or up to eight fine times are read in each cycle. So a container of which most is
-// codes of two bytes comes at up to 4 Gb/s; when they come faster for long, rx_fifo overflows.
+// A word of the expanded form is made in each cycle, so that containers of hits come at the rate of
+// the wire. Those that are mostly events without hits grow fourfold, and come at up to 4 Gb/s; when
+// they come faster for long, rx_fifo overflows.
 
 module decompress (
     input  logic         clk,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
 //
 // A container of compressed hits becomes its expanded form (docs/formats/rich-hits.md). Bytes come
-// into a window of 16, are read from its start, and go to another one, from which words leave. The
+// into a window of 24, are read from its start, and go to another one, from which words leave. What
+// makes a word is read in each cycle: the head of an event, four indices, or eight fine times. The
 // last word leaves when all of the container has been read, and says whether it was right.
 
 module hits_expand (
@@ -32,7 +33,7 @@ module hits_expand (
     localparam HEAD = 3'd0, EVENT = 3'd1, INDEX = 3'd2, TIMES = 3'd3, FINISH = 3'd4;
 
     // Bytes in: those of the window, all of the container; the last has come.
-    logic [127:0] window;
+    logic [191:0] window;
     logic [4:0]   held;
     logic [15:0]  total;
     logic         ended, was_bad;
@@ -60,9 +61,47 @@ module hits_expand (
     wire [4:0]  code    = long ? 5'd2 : 5'd1;
     wire [7:0]  n       = long ? byte_2 : byte_1;
     wire [31:0] at_slot = first_event ? 32'd0 : slot + 32'd1 + {18'd0, gap};
-    wire [15:0] index   = next_index + {2'd0, gap};
     wire [4:0]  some    = held < 5'd8 ? held : 5'd8;
     wire [4:0]  times   = {1'b0, left} < {4'd0, some} ? left[4:0] : some;
+
+    // Codes of indices: as many as have come and belong to the event, four at most.
+    wire  [63:0] codes = window[63:0];
+    logic [63:0] code_rest, indices;
+    logic [7:0]  code_0, code_1, code_left;
+    logic [6:0]  low, high;
+    logic [4:0]  code_end, index_bytes;
+    logic [15:0] number, index_next;
+    logic [2:0]  found;
+    logic        code_there, refused;
+    integer c;
+    always_comb begin
+        code_rest   = codes;
+        code_left   = left;
+        code_there  = 1'b1;
+        index_bytes = '0;
+        index_next  = next_index;
+        indices     = '0;
+        found       = '0;
+        refused     = 1'b0;
+        for (c = 0; c < 4; c = c + 1) begin
+            code_0     = 8'(code_rest);
+            code_1     = code_0 < 8'h80 ? 8'd0 : 8'(code_rest >> 8);
+            code_end   = index_bytes + (code_0 < 8'h80 ? 5'd1 : 5'd2);
+            low        = 7'(code_0);
+            high       = 7'(code_1);
+            number     = index_next + {2'd0, high, low};
+            code_there = code_there && held >= code_end && code_left != 0;
+            if (code_there) begin
+                code_rest   = code_0 < 8'h80 ? code_rest >> 8 : code_rest >> 16;
+                code_left   = code_left - 8'd1;
+                index_bytes = code_end;
+                index_next  = number + 16'd1;
+                indices     = indices | (64'(number) << (16 * c));
+                found       = found + 3'd1;
+                refused     = refused || code_1 >= 8'h80 || number >= INDICES;
+            end
+        end
+    end
 
     // One step: bytes read, and bytes written, up to 8.
     wire        can     = count <= 5'd8 || m_ready;
@@ -94,9 +133,9 @@ module hits_expand (
                     adds   = {16'd0, 8'd0, n, at_slot};
                 end
                 INDEX: begin
-                    reads  = code;
-                    writes = 5'd2;
-                    adds   = {48'd0, index};
+                    reads  = index_bytes;
+                    writes = {1'b0, found, 1'b0};
+                    adds   = indices;
                 end
                 default: begin
                     reads      = times;
@@ -121,16 +160,16 @@ module hits_expand (
         for (k = 0; k < 8; k = k + 1) comes = comes + {3'd0, s_keep[k]};
     end
 
-    assign s_ready = held <= 5'd8 && !ended;
+    assign s_ready = held <= 5'd16 && !ended;
 
     wire         take     = s_valid && s_ready;
     wire [4:0]   rest     = held - reads;
-    wire [127:0] shifted  = window >> {reads, 3'd0};
-    wire [127:0] incoming = {64'd0, s_data} & ~({128{1'b1}} << {comes, 3'd0});
+    wire [191:0] shifted  = window >> {reads, 3'd0};
+    wire [191:0] incoming = {128'd0, s_data} & ~({192{1'b1}} << {comes, 3'd0});
 
     always_ff @(posedge clk) begin
         held   <= rest + (take ? {1'b0, comes} : 5'd0);
-        window <= shifted | (take ? incoming << {rest, 3'd0} : 128'd0);
+        window <= shifted | (take ? incoming << {rest, 3'd0} : 192'd0);
         if (take) begin
             total   <= total + {12'd0, comes};
             ended   <= s_last;
@@ -191,10 +230,10 @@ module hits_expand (
                     if (n != 0) state <= INDEX;
                 end
                 INDEX: begin
-                    next_index <= index + 1'b1;
-                    left       <= left == 8'd1 ? hits : left - 1'b1;
-                    if (overlong || index >= INDICES) wrong <= 1'b1;
-                    if (left == 8'd1) state <= TIMES;
+                    next_index <= index_next;
+                    left       <= code_left == 0 ? hits : code_left;
+                    if (refused) wrong <= 1'b1;
+                    if (code_left == 0) state <= TIMES;
                 end
                 default: begin
                     left <= left - {3'd0, times};
