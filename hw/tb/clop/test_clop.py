@@ -219,7 +219,7 @@ async def lists_of_all_kinds_as_the_model_says(dut):
                             **settings)
     for index, port in enumerate(tb.port):
         port.jobs = [payload(index * 32 + random.choice([0, 0, 7, 16, 16, 3]), 200, bound=True)
-                     for _ in range(400 // tb.ports)]
+                     for _ in range(100 if tb.ports > 1 else 200)]
     tb.idle, tb.stall, tb.no_room, tb.reader, tb.hold = 0.1, 0.5, 0.2, 0.3, (1, 12)
     await tb.run()
     await tb.flush_all()

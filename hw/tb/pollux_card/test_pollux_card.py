@@ -311,7 +311,7 @@ async def quiesced_or_without_bus_mastering_it_leaves_memory_alone(dut):
     tb = await TB(dut).start()
     await tb.set_up()
     await tb.step(700)
-    sent = [some(900) for _ in range(3)]
+    sent = [some(500) for _ in range(3)]
     tb.frames(0, [udp(payload) for payload in sent])
     await tb.until(lambda: tb.writes.log)
     await tb.write(HOST + 0x8, 1)
@@ -319,7 +319,7 @@ async def quiesced_or_without_bus_mastering_it_leaves_memory_alone(dut):
         if await tb.read(HOST + 0xC) & 1:
             break
     written = len(tb.writes.log)
-    await tb.step(300)
+    await tb.step(150)
     assert len(tb.writes.log) == written
     await tb.write(HOST + 0x8, 0)
     got = []

@@ -202,7 +202,7 @@ async def line_rate_of_1_kb(dut):
     tb = await started(dut)
     tb.host.delay = ROUND_TRIP
     for ring in tb.rings:
-        for _ in range(10):
+        for _ in range(7):
             ring.send(some(1024), 1 + 2 * ring.number, CHECKSUM_CARD, event=False)
     tb.ring()
     await tb.quiet()
