@@ -21,6 +21,23 @@ pub trait Clock: Clone + Send {
 
     /// What a spin loop calls in each round.
     fn relax(&self);
+
+    /// Waits until `done`, for `patience` at most; whether it is.
+    fn wait(&self, patience: Ns, mut done: impl FnMut() -> bool) -> bool {
+        let (start, patience) = (self.now(), self.to_cycles(patience));
+        while !done() {
+            if self.now().since(start) > patience {
+                return false;
+            }
+            self.relax();
+        }
+        true
+    }
+
+    /// Lets so much time pass.
+    fn pause(&self, time: Ns) {
+        self.wait(time, || false);
+    }
 }
 
 /// The time stamp counter of the CPU, calibrated once per process against the kernel's monotonic

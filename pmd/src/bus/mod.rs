@@ -142,8 +142,8 @@ pub trait Device: DmaMemory + 'static {
         Err(BusError::Device { device, what })
     }
 
-    /// Whether it has been unplugged, or its owner wants it back. May enter the kernel: for
-    /// housekeeping.
+    /// Whether it has been unplugged, or its owner wants it back. May enter the kernel, and wait for
+    /// a device that does not answer: for housekeeping.
     fn is_gone(&self) -> bool;
 
     /// What memory that is made for it is to be like: on its NUMA node, where that is known, and of
@@ -269,7 +269,11 @@ pub enum BusError {
         needed: usize,
     },
     /// Configuration space has no such place.
-    #[error("{device} has no configuration register {at:#x}")]
+    #[error(
+        "{device} has no configuration register {at:#x}: it is not the device that its number \
+         says, or it is behind a bridge without extended configuration space; look at `lspci \
+         -xxxx -s {device}`, and put it into a PCIe slot (a guest: behind a root port)"
+    )]
     NoConfig {
         /// The device.
         device: String,

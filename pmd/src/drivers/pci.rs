@@ -36,7 +36,7 @@ pub(crate) const DESCRIPTION: Description = Description {
         SpecOption {
             key: "mtu",
             values: "BYTES",
-            default: "1500",
+            default: "1500; of virtio-net what the device says",
             text: "longest packet that a frame carries",
         },
         PROMISC,
@@ -119,8 +119,9 @@ const OF_THE_BUS: [&str; 2] = ["noiommu", "vf_token"];
 /// Looks at a device and takes it over. Waits for nothing but the device.
 type Open<D> = fn(Arc<D>, &PortSpec) -> Result<Box<dyn Driver>, PortError>;
 
-/// A driver for one kind of device. A driver's own module has
-/// `pub(super) fn open<D: Device>(device: Arc<D>, spec: &PortSpec)` and a line in [`Entry::ALL`]:
+/// A driver for one kind of device. A driver's own module, which `drivers/mod.rs` names, has
+/// `pub(super) fn open<D: Device>(device: Arc<D>, spec: &PortSpec)` and a line in [`Entry::ALL`];
+/// its options are among those of [`DESCRIPTION`], whose features speak of it too:
 /// `Entry { vendor: 0x8086, device: 0x10d3, name: "82574L", options: &["mtu"], open: e1000e::open }`.
 pub(crate) struct Entry<D> {
     vendor: u16,

@@ -78,7 +78,10 @@ pub enum IdleError {
         queue: usize,
     },
     /// The system refused.
-    #[error("epoll: {0}")]
+    #[error(
+        "a loop that sleeps cannot wait for its queues (epoll): {0}; raise the limit of open files \
+         (`ulimit -n`), or use busy or pause"
+    )]
     System(#[from] rustix::io::Errno),
 }
 

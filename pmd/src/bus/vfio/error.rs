@@ -1,7 +1,7 @@
 //! Why a device cannot be had, in words that say what to do.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::VfioOptions;
 use crate::bus::BusError;
@@ -21,6 +21,18 @@ pub(super) fn system(
         error,
     }
 }
+
+/// What to do about a device that the kernel has, but that does not work.
+pub(super) const GIVE_BACK: &str =
+    "give it back and take it again: pollux unbind, pollux bind; `dmesg` may say more";
+
+/// What to do about a kernel whose VFIO is not as it should be.
+pub(super) const OTHER_KERNEL: &str =
+    "it takes a kernel with VFIO for PCI; a container needs the files of /dev/vfio of its host";
+
+/// What to do about a device that cannot be where the others of the process are.
+pub(super) const SHARED_SPACE: &str = "all devices of a process share an address space: have this one, and those behind the same \
+     IOMMU, in a process of their own";
 
 /// Something is not as it must be.
 pub(super) fn wrong(device: &str, what: impl Into<String>) -> BusError {
@@ -132,7 +144,7 @@ pub(super) fn device_of_group(device: &str, error: io::Error) -> BusError {
         }
         Some(libc::EINVAL) => "vf_token= is for virtual functions and those that have them",
         Some(libc::EBUSY) => "another process has it",
-        _ => "",
+        _ => GIVE_BACK,
     };
     system(device, "the kernel does not hand it out", hint, error)
 }
@@ -182,7 +194,7 @@ pub(super) fn set_iommu(device: &str, error: io::Error) -> BusError {
              /sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts"
         }
         Some(libc::ENODEV) => "modprobe vfio_iommu_type1",
-        _ => "",
+        _ => GIVE_BACK,
     };
     system(device, "VFIO does not get at the IOMMU", hint, error)
 }
@@ -224,7 +236,7 @@ pub(super) fn map(
                         need fewer";
             system(device, what, hint, error)
         }
-        _ => system(device, what, "", error),
+        _ => system(device, what, "`dmesg` may say why", error),
     }
 }
 
@@ -246,6 +258,28 @@ pub(super) fn functions_in_use(device: &str, used: &[(Address, PathBuf)]) -> Bus
     )
 }
 
+/// Whether a program has a virtual function of it cannot be found out.
+pub(super) fn functions_unknown(
+    device: &str,
+    vf: Address,
+    path: &Path,
+    error: io::Error,
+) -> BusError {
+    let hint = match error.kind() {
+        io::ErrorKind::NotFound => "bring these files into the container",
+        io::ErrorKind::PermissionDenied => "run it as root, with the vf_token= of its functions",
+        _ => "end the programs that have one",
+    };
+    let what = format!(
+        "its virtual functions are not removed, as nobody knows whether a program has {vf}, by {}",
+        path.display()
+    );
+    let hint = format!(
+        "{hint}, or: echo 0 > /sys/bus/pci/devices/{device}/sriov_numvfs, which waits for them"
+    );
+    system(device, what, &hint, error)
+}
+
 /// Its virtual functions are not made.
 pub(super) fn virtual_functions(device: &str, count: u16, error: io::Error) -> BusError {
     let hint = match error.raw_os_error() {
@@ -255,7 +289,7 @@ pub(super) fn virtual_functions(device: &str, count: u16, error: io::Error) -> B
         }
         Some(libc::ERANGE) => "sriov_totalvfs in its folder of sysfs says how many it can have",
         Some(libc::EACCES | libc::EPERM) => "run it as root",
-        _ => "",
+        _ => GIVE_BACK,
     };
     system(device, format!("{count} virtual functions"), hint, error)
 }

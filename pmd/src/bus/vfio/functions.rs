@@ -4,13 +4,15 @@
 //! that a program has by VFIO waits in the kernel until the program lets go of it, beyond the reach
 //! of any signal. So a VF is removed when nobody has it.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::error;
+use super::token::VfToken;
+use super::{abi, error};
 use crate::bus::BusError;
 use crate::bus::pci::{Address, Function, Sysfs};
 
@@ -23,21 +25,37 @@ pub(super) struct Functions {
     device: Function,
     sysfs: Sysfs,
     dev: PathBuf,
+    /// What VFs are opened with, where their device is.
+    token: Option<VfToken>,
+}
+
+/// A VF that a program may have, and the file by which it would.
+struct Held {
+    vf: Address,
+    path: PathBuf,
+    /// Whether the file is that of the VF's group, and not its own.
+    of_group: bool,
 }
 
 impl Functions {
-    pub(super) fn new(sysfs: &Sysfs, dev: &Path, device: &Function) -> Self {
+    pub(super) fn new(
+        sysfs: &Sysfs,
+        dev: &Path,
+        device: &Function,
+        token: Option<VfToken>,
+    ) -> Self {
         Self {
             device: device.clone(),
             sysfs: sysfs.clone(),
             dev: dev.into(),
+            token,
         }
     }
 
     /// Has so many of them made, or those that there are removed.
     ///
     /// # Errors
-    /// A program has one that is to be removed, or the system refused.
+    /// A program has one that is to be removed, or that cannot be found out, or the system refused.
     pub(super) fn set(&self, count: u16) -> Result<(), BusError> {
         let name = self.device.address.to_string();
         let path = self.device.folder().join("sriov_numvfs");
@@ -48,8 +66,7 @@ impl Functions {
             Ok(there) if there == count => return Ok(()),
             Ok(0) | Err(_) => {}
             Ok(_) => {
-                let open = |at: &Path| OpenOptions::new().read(true).write(true).open(at);
-                let _kept = self.keep(PATIENCE, open)?;
+                let _kept = self.keep(PATIENCE, |held| self.take(held))?;
                 // Their number is changed by way of none.
                 write(0)?;
             }
@@ -57,52 +74,100 @@ impl Functions {
         if count > 0 { write(count) } else { Ok(()) }
     }
 
-    /// Keeps the VFs from programs: one has the file of their IOMMU group at a time. Waits for those
-    /// who have it.
+    /// Keeps the VFs from programs, as far as `take` can. Waits for those who have one.
     fn keep<T>(
         &self,
         patience: Duration,
-        open: impl Fn(&Path) -> io::Result<T>,
+        take: impl Fn(&Held) -> io::Result<T>,
     ) -> Result<Vec<T>, BusError> {
-        let (mut kept, mut used) = (Vec::new(), self.files());
+        let name = self.device.address.to_string();
+        let (mut kept, mut used) = (Vec::new(), self.held());
         let began = Instant::now();
         loop {
-            used.retain(|(_, path)| match open(path) {
-                Ok(file) => {
-                    kept.push(file);
-                    false
+            let mut still = Vec::new();
+            for held in used {
+                match take(&held) {
+                    Ok(file) => kept.push(file),
+                    Err(error) if error.kind() == io::ErrorKind::ResourceBusy => still.push(held),
+                    // It is no longer there.
+                    Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
+                    Err(error) => {
+                        return Err(error::functions_unknown(&name, held.vf, &held.path, error));
+                    }
                 }
-                // Where there is no such file, no program has any of the group.
-                Err(error) => error.kind() == io::ErrorKind::ResourceBusy,
-            });
+            }
+            used = still;
             if used.is_empty() {
                 return Ok(kept);
             }
             if began.elapsed() >= patience {
-                let name = self.device.address.to_string();
+                let used: Vec<_> = used.into_iter().map(|held| (held.vf, held.path)).collect();
                 return Err(error::functions_in_use(&name, &used));
             }
             thread::sleep(Duration::from_millis(10));
         }
     }
 
-    /// The files of the groups of VFs that programs may have, each once. That of the device's own
-    /// group is open here, and for nobody else.
-    fn files(&self) -> Vec<(Address, PathBuf)> {
+    /// The VFs that programs may have. Those in the device's own group are this process's, as that
+    /// is.
+    fn held(&self) -> Vec<Held> {
         let mut groups = vec![self.device.group];
-        let mut files = Vec::new();
+        let mut all = Vec::new();
         for vf in self.device.virtual_functions() {
             let Some(function) = self.sysfs.function(vf).filter(Function::is_on_vfio) else {
                 continue;
             };
-            if let Some(group) = function.group
-                && !groups.contains(&function.group)
-            {
-                groups.push(function.group);
-                files.push((vf, self.dev.join(format!("vfio/{group}"))));
+            let Some(group) = function.group else {
+                continue;
+            };
+            if groups.contains(&function.group) {
+                continue;
             }
+            let prefix = if function.has_no_iommu() {
+                "noiommu-"
+            } else {
+                ""
+            };
+            let path = self.dev.join(format!("vfio/{prefix}{group}"));
+            let own = function.vfio_device().filter(|_| !path.exists());
+            all.push(match own {
+                // A kernel without the files of groups, where each VF is had by itself.
+                Some(own) => Held {
+                    vf,
+                    path: self.dev.join("vfio/devices").join(own),
+                    of_group: false,
+                },
+                None => {
+                    groups.push(function.group);
+                    let of_group = true;
+                    Held { vf, path, of_group }
+                }
+            });
         }
-        files
+        all
+    }
+
+    /// Finds out that no program has a VF: by its group's file, which one has at a time, also while
+    /// its members are had by files of their own (the kernel's drivers/vfio/group.c), and which is
+    /// kept. The VF's own file any number may open, and one of them bind. It is let go of at once:
+    /// the kernel removes no VF whose own file is open, by whomever. So between this and that a
+    /// program may still take it.
+    fn take(&self, held: &Held) -> io::Result<Option<OwnedFd>> {
+        let open = |path: &Path| fs::File::options().read(true).write(true).open(path);
+        let file = OwnedFd::from(open(&held.path)?);
+        if held.of_group {
+            return Ok(Some(file));
+        }
+        let iommu = open(&self.dev.join("iommu"))?;
+        let token = self.token.map(|token| token.0);
+        match abi::bind_iommufd(file.as_fd(), iommu.as_fd(), token) {
+            Ok(()) => Ok(None),
+            // It is open (vfio_df_open), or another of its group is (iommufd_device_bind).
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EPERM)) => {
+                Err(io::ErrorKind::ResourceBusy.into())
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -121,8 +186,9 @@ mod tests {
         ("0000:01:10.4", "igbvf", 9),
     ];
 
-    /// A device with three functions, one of which the kernel has.
-    fn machine() -> (tempfile::TempDir, Functions) {
+    /// A device with three functions, one of which the kernel has; with the files of their groups,
+    /// or with those of their own.
+    fn machine(groups: bool) -> (tempfile::TempDir, Functions) {
         let machine = tempfile::tempdir().unwrap();
         let devices = machine.path().join("sys/bus/pci/devices");
         let function = |address: &str, driver: &str, group: u32| {
@@ -134,42 +200,78 @@ mod tests {
         };
         let folder = function(PF, "vfio-pci", 1);
         for (i, (address, driver, group)) in VFS.into_iter().enumerate() {
-            function(address, driver, group);
+            let vf = function(address, driver, group);
+            fs::create_dir_all(vf.join(format!("vfio-dev/vfio{i}"))).unwrap();
+            let files = machine.path().join("dev/vfio");
+            let file = if groups {
+                files.join(group.to_string())
+            } else {
+                files.join(format!("devices/vfio{i}"))
+            };
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, "").unwrap();
             symlink(format!("../{address}"), folder.join(format!("virtfn{i}"))).unwrap();
         }
         fs::write(folder.join("sriov_numvfs"), "3\n").unwrap();
         let sysfs = Sysfs::at(machine.path().join("sys"));
         let device = sysfs.function(PF.parse().unwrap()).unwrap();
-        let functions = Functions::new(&sysfs, &machine.path().join("dev"), &device);
+        let functions = Functions::new(&sysfs, &machine.path().join("dev"), &device, None);
         (machine, functions)
+    }
+
+    fn busy() -> io::Error {
+        io::Error::from_raw_os_error(libc::EBUSY)
     }
 
     #[test]
     fn functions_that_a_program_has_are_not_removed() {
-        let (_machine, functions) = machine();
-        let busy = |path: &Path| {
-            let is_busy = path.ends_with("vfio/8");
-            let busy = || io::Error::from_raw_os_error(libc::EBUSY);
-            if is_busy { Err(busy()) } else { Ok(()) }
-        };
-        let error = functions
-            .keep(Duration::ZERO, busy)
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("functions 0000:01:10.2, so"), "{error}");
-        assert!(error.contains("dev/vfio/8` names it"), "{error}");
+        for (groups, file) in [(true, "vfio/8"), (false, "vfio/devices/vfio1")] {
+            let (_machine, functions) = machine(groups);
+            let take = |held: &Held| match held.path.ends_with(file) {
+                true => Err(busy()),
+                false => Ok(assert_eq!(held.of_group, groups)),
+            };
+            let error = functions.keep(Duration::ZERO, take);
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains("functions 0000:01:10.2, so"), "{error}");
+            assert!(error.contains(&format!("dev/{file}` names it")), "{error}");
+        }
+    }
+
+    #[test]
+    fn functions_that_nobody_can_ask_for_are_not_removed() {
+        // No file of /dev, no right to open it, and a file that is not VFIO's.
+        let (machine, functions) = machine(true);
+        fs::remove_file(machine.path().join("dev/vfio/7")).unwrap();
+        fs::remove_dir_all(
+            functions
+                .sysfs
+                .path("bus/pci/devices/0000:01:10.0/vfio-dev"),
+        )
+        .unwrap();
+        let error = functions.set(0).unwrap_err().to_string();
+        assert!(error.contains("dev/vfio/7: No such file"), "{error}");
+        assert!(error.contains("bring these files into"), "{error}");
+        let denied = |_: &Held| Err::<(), _>(io::Error::from_raw_os_error(libc::EACCES));
+        let error = functions.keep(Duration::ZERO, denied).unwrap_err();
+        assert!(error.to_string().contains("run it as root"), "{error}");
+        let (machine, functions) = self::machine(false);
+        fs::write(machine.path().join("dev/iommu"), "").unwrap();
+        let error = functions.set(0).unwrap_err().to_string();
+        assert!(
+            error.contains("whether a program has 0000:01:10.0"),
+            "{error}"
+        );
     }
 
     #[test]
     fn programs_are_waited_for() {
-        let (_machine, functions) = machine();
+        let (_machine, functions) = machine(true);
         let asked = Cell::new(0);
-        let busy_at_first = |path: &Path| {
+        let busy_at_first = |held: &Held| {
             asked.set(asked.get() + 1);
-            let busy = path.ends_with("vfio/7") && asked.get() < 10;
-            (!busy)
-                .then_some(())
-                .ok_or(io::ErrorKind::ResourceBusy.into())
+            let is_busy = held.path.ends_with("vfio/7") && asked.get() < 10;
+            (!is_busy).then_some(()).ok_or_else(busy)
         };
         let kept = functions.keep(Duration::from_mins(1), busy_at_first);
         assert_eq!(kept.unwrap().len(), 2);
@@ -177,7 +279,7 @@ mod tests {
 
     #[test]
     fn their_number_is_written_if_it_is_another() {
-        let (machine, functions) = machine();
+        let (machine, functions) = machine(true);
         let path = machine
             .path()
             .join("sys/bus/pci/devices")

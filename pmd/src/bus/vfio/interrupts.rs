@@ -27,7 +27,7 @@ pub(super) fn on(device: &Arc<Inner>, vectors: u16) -> Result<Interrupts, BusErr
         });
     }
     if device.has_interrupts.swap(true, Ordering::Relaxed) {
-        let what = "its interrupts are switched on already";
+        let what = "its interrupts are switched on already: a device is one port";
         return Err(error::wrong(&device.name, what));
     }
     // From here on they are switched off, whatever fails.

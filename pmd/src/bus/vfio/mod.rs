@@ -17,6 +17,8 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use pollux_mempool::MemoryRegion;
 use vfio_bindings::bindings::vfio::{
@@ -97,7 +99,14 @@ impl VfioDevice {
             member,
             space,
         } = Handle::open(sysfs, dev, &function, way, options)?;
-        let refused = |error| error::system(&name, "it does not tell what it is", "", error);
+        let refused = |error| {
+            error::system(
+                &name,
+                "it does not tell what it is",
+                error::GIVE_BACK,
+                error,
+            )
+        };
         let mut info = vfio_device_info::default();
         abi::DEVICE_GET_INFO
             .call(&file, &mut info)
@@ -106,7 +115,7 @@ impl VfioDevice {
         let request = interrupts::on_request(file.as_fd()).map_err(refused)?;
         let mut inner = Inner {
             name,
-            functions: Functions::new(sysfs, dev, &function),
+            functions: Functions::new(sysfs, dev, &function, options.vf_token),
             function,
             ids: Ids::default(),
             can_reset: info.flags & VFIO_DEVICE_FLAGS_RESET != 0,
@@ -155,7 +164,7 @@ impl Handle {
                     .map_err(|error| error::own_device(sysfs, function, options, error))?;
                 space.attach(file.as_fd()).map_err(|error| {
                     let what = "the IOMMU does not give it this process's address space";
-                    error::system(&name, what, "", error)
+                    error::system(&name, what, error::SHARED_SPACE, error)
                 })?;
                 Ok(Self {
                     file,
@@ -210,6 +219,21 @@ fn region(file: &OwnedFd, index: u32) -> std::io::Result<Region> {
 /// would end the process.
 const MEMORY: u32 = 1 << 1;
 
+/// A function that was reset answers again within so long (PCIe 4.0 section 6.6.2).
+const TO_COME_BACK: Duration = Duration::from_millis(100);
+
+/// Whether something is so each time that it is asked for so long.
+fn is_so_for(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+    let began = Instant::now();
+    while is_so() {
+        if began.elapsed() >= patience {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    false
+}
+
 impl Inner {
     fn config(&self, at: u16) -> Result<u32, BusError> {
         let mut word = [0; 4];
@@ -250,7 +274,7 @@ impl Inner {
     }
 
     fn refused(&self, what: &str, error: impl Into<std::io::Error>) -> BusError {
-        error::system(&self.name, what, "", error.into())
+        error::system(&self.name, what, error::GIVE_BACK, error.into())
     }
 
     /// Configuration space of a function, PCI 3.0 section 6.1.
@@ -265,6 +289,14 @@ impl Inner {
             subsystem_vendor,
             subsystem,
             revision,
+        })
+    }
+
+    /// Whether it answers nothing, or all ones, as one that was pulled out: not once in so long, as
+    /// one that somebody resets is silent for a while, and comes back.
+    fn stays_silent(&self, patience: Duration) -> bool {
+        is_so_for(patience, || {
+            self.config(0).map_or(true, |ids| ids == u32::MAX)
         })
     }
 
@@ -384,8 +416,7 @@ impl Device for VfioDevice {
             // Non-blocking: fails until it has been signalled.
             rustix::io::read(request, &mut [0_u8; 8]).is_ok()
         });
-        // A device that was pulled out answers with all ones.
-        let gone = asked || self.0.config(0).map_or(true, |ids| ids == u32::MAX);
+        let gone = asked || self.0.stays_silent(TO_COME_BACK);
         if gone {
             self.0.is_gone.store(true, Ordering::Relaxed);
         }

@@ -92,7 +92,7 @@ impl Space {
             _ => dev.join("vfio/vfio"),
         };
         let file = open(&path, device)?;
-        let refused = |what: &str, error| error::system(device, what, "", error);
+        let refused = |what: &str, error| error::system(device, what, error::OTHER_KERNEL, error);
         let mut number = 0;
         if translation == Translation::Iommufd {
             let mut argument = iommu_ioas_alloc::default();
@@ -104,7 +104,10 @@ impl Space {
             let version = abi::api_version(file.as_fd())
                 .map_err(|error| refused("/dev/vfio/vfio is not VFIO's", error))?;
             if u32::try_from(version) != Ok(VFIO_API_VERSION) {
-                let what = format!("the kernel's VFIO speaks version {version}, not 0");
+                let what = format!(
+                    "the kernel's VFIO speaks version {version}, and this program 0: take the \
+                     versions of both that fit"
+                );
                 return Err(error::wrong(device, what));
             }
         }
@@ -136,7 +139,14 @@ impl Space {
             let mut status = vfio_group_status::default();
             abi::GROUP_GET_STATUS
                 .call(&file, &mut status)
-                .map_err(|error| error::system(device, "its group tells nothing", "", error))?;
+                .map_err(|error| {
+                    error::system(
+                        device,
+                        "its group tells nothing",
+                        error::OTHER_KERNEL,
+                        error,
+                    )
+                })?;
             if status.flags & VFIO_GROUP_FLAGS_VIABLE == 0 {
                 return Err(not_viable());
             }
@@ -194,7 +204,9 @@ impl Space {
             _ => Limits::of_container(self.file.as_fd()),
         };
         limits
-            .map_err(|error| error::system(device, "the IOMMU's limits", "", error))?
+            .map_err(|error| {
+                error::system(device, "the IOMMU's limits", error::OTHER_KERNEL, error)
+            })?
             .check(device, start, len)?;
         self.map_new(start, len).map_err(|error| {
             let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock);

@@ -7,7 +7,6 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::fence;
-use std::time::{Duration, Instant};
 
 use pollux_mempool::IovaMap;
 use tempfile::TempDir;
@@ -267,6 +266,15 @@ fn refusals_of_the_kernel_say_what_to_do() {
         let error = error.to_string();
         assert!(error.starts_with("d: ") && error.contains(text), "{error}");
     }
+}
+
+#[test]
+fn a_device_that_is_silent_for_a_moment_is_not_gone() {
+    let mut silent = [true, true, false].into_iter();
+    assert!(!is_so_for(Duration::from_mins(1), || silent
+        .next()
+        .unwrap()));
+    assert!(is_so_for(Duration::ZERO, || true));
 }
 
 /// One test at a time has the machine's devices.

@@ -214,18 +214,8 @@ impl<D: Device> Nic<D> {
     }
 
     /// Waits until `done`; `false` if it takes longer than it can.
-    pub(super) fn wait(&self, mut done: impl FnMut() -> bool) -> bool {
-        let start = self.clock.now();
-        let patience = self.clock.to_cycles(PATIENCE);
-        loop {
-            if done() {
-                return true;
-            }
-            if self.clock.now().since(start) > patience {
-                return false;
-            }
-            self.clock.relax();
-        }
+    pub(super) fn wait(&self, done: impl FnMut() -> bool) -> bool {
+        self.clock.wait(PATIENCE, done)
     }
 
     /// Reads a counter of 64 bits: a read of the lower half keeps the upper one.

@@ -180,7 +180,8 @@ impl<D: Device> Rx<D> {
         } = self;
         let from = NonNull::from(data).cast();
         let begun = assembly.push(first).is_ok();
-        // SAFETY: the bytes are borrowed.
+        // SAFETY: the bytes are borrowed from the list's region, which is no pool's: no buffer of a
+        // frame lies there.
         let done =
             begun && unsafe { assembly.append(from, data.len(), || alloc(&parts.pool, cache)) };
         if !done {

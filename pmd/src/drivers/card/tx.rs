@@ -219,7 +219,8 @@ impl<D: Device> Tx<D> {
         let Self { copy, parts, .. } = self;
         let copied = mbuf.segments().all(|segment| {
             let from = NonNull::from(segment).cast();
-            // SAFETY: the bytes are borrowed from the frame.
+            // SAFETY: the bytes are borrowed from the frame, which has its buffers for itself
+            // until it is freed below: none of them was pushed, or is given out.
             unsafe { copy.append(from, segment.len(), || alloc(&parts.pool, cache)) }
         });
         cache.free(mbuf);

@@ -38,7 +38,8 @@ impl Assembly {
     /// no more, or if the frame cannot have more.
     ///
     /// # Safety
-    /// `from` is valid for reads of `len` bytes.
+    /// `from` is valid for reads of `len` bytes, none of which is in a buffer that was pushed or that
+    /// `alloc` gives.
     pub(crate) unsafe fn append(
         &mut self,
         mut from: NonNull<u8>,
@@ -58,7 +59,9 @@ impl Assembly {
             let Some(to) = self.segments.last_mut().and_then(|last| last.append(n)) else {
                 return false;
             };
-            // SAFETY: `n` bytes of the source are left; the destination is as long, and our own.
+            // SAFETY: `n` bytes of the source are left, and the destination is as long. They do not
+            // overlap: it is the tailroom of a buffer that `self` has, of which nobody else has a
+            // byte, and the caller's bytes lie in none of these.
             unsafe {
                 copy_frame(from, NonNull::from(to).cast(), n);
                 from = from.add(n);

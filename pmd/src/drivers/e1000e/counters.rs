@@ -24,6 +24,11 @@ const PAIRS: [(Register, Register); 2] = [(GORCL, GORCH), (GOTCL, GOTCH)];
 
 /// Frames that the device lost before any descriptor. Runts are not among them, as they may have
 /// been padded and delivered; nor is RNBC, which counts frames that waited.
+///
+/// The other counters of errors are statistics alone, as each frame is to be lost once: RLEC is of
+/// the frames of RUC and ROC; those of ALGNERRC, RXERRC and RJC have 64 bytes and more, and mostly
+/// a bad CRC too, so that CRCERRS has them; and what RFC counts is what a collision leaves, shorter
+/// than a frame.
 pub(super) const LOST: Lost = &[
     // The packet buffer was full, as there were no descriptors.
     (MPC, Cause::RingFull),

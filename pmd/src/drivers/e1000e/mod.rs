@@ -9,7 +9,7 @@
 //! | [`Rx`], [`Tx`] | the queues, and descriptors in memory, which others of Intel's NICs share | `intel/` |
 //! | [`RxQueue`], [`TxQueue`] | what the queues ask of this device | `queues.rs` |
 //! | [`Counters`] | statistics | `counters.rs` |
-//! | `Model` | the device in software, for the tests | `model.rs` |
+//! | `Model` | the device in software, for the tests | `model/` |
 //!
 //! # The device is not trusted
 //!
@@ -40,7 +40,7 @@ use self::queues::{RxQueue, TxQueue};
 use self::registers::REGISTERS;
 use super::intel::counters::Losses;
 use super::intel::descriptors::{
-    Extended, Format, Legacy, LegacyTx, MAX_RING, MIN_RING, OffloadTx,
+    Extended, Format, Legacy, LegacyTx, MAX_RING, OffloadTx, ring_size,
 };
 use super::intel::link::Watched;
 use super::intel::memory::Memory;
@@ -124,11 +124,6 @@ struct E1000e<D: Device> {
 struct Reached {
     _interrupts: Option<Arc<Interrupts>>,
     _memory: Memory,
-}
-
-/// Descriptors of a ring that is to have at least so many.
-fn ring_size(asked: usize) -> usize {
-    asked.max(MIN_RING).next_power_of_two()
 }
 
 impl<D: Device> E1000e<D> {

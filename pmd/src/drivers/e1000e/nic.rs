@@ -62,17 +62,7 @@ impl<D: Device> Nic<D> {
     /// Waits until `done`; `false` if it takes longer than it can. Registers of a device that is
     /// gone are all ones, so that each wait has an end.
     fn wait(&self, done: impl Fn() -> bool) -> bool {
-        let start = self.clock.now();
-        let patience = self.clock.to_cycles(PATIENCE);
-        loop {
-            if done() {
-                return true;
-            }
-            if self.clock.now().since(start) > patience {
-                return false;
-            }
-            self.clock.relax();
-        }
+        self.clock.wait(PATIENCE, done)
     }
 
     /// Brings it to rest: no interrupts, no frames, and no access to memory any more, whatever it
@@ -99,7 +89,7 @@ impl<D: Device> Nic<D> {
     pub(super) fn switch_off(&self, control: Register) {
         self.bus.write32(control.at, 0);
         // What is in the device comes to its end.
-        pause(&self.clock, SETTLE);
+        self.clock.pause(SETTLE);
         if !self.end_access() {
             // It fails for a device that is gone, which reaches nothing.
             let _ = self.device.set_bus_master(false);
@@ -115,7 +105,7 @@ impl<D: Device> Nic<D> {
         self.quiesce();
         let control = self.bus.read32(CTRL.at);
         self.bus.write32(CTRL.at, control | CTRL_RST);
-        pause(&self.clock, AFTER_RESET);
+        self.clock.pause(AFTER_RESET);
         if self.is_gone() {
             return Err(self.error("it is gone: all its registers read ones; plug it in again"));
         }
@@ -155,7 +145,10 @@ impl<D: Device> Nic<D> {
         let [e, f, ..] = (high & RAH_ADDRESS).to_le_bytes();
         let mac = MacAddr([a, b, c, d, e, f]);
         if high & RAH_AV == 0 || !mac.is_unicast() {
-            return Err(self.error(&format!("its NVM holds no address of a station, but {mac}")));
+            return Err(self.error(&format!(
+                "its NVM holds no address of a station, but {mac}: give it one by its maker's tool, \
+                 or by whoever runs the machine (QEMU: mac=)"
+            )));
         }
         Ok(mac)
     }
@@ -229,12 +222,5 @@ impl<D: Device> Nic<D> {
         // Where other causes are armed, reading alone does not clear it.
         self.bus.write32(ICR.at, ICR_LSC);
         true
-    }
-}
-
-fn pause(clock: &impl Clock, time: Ns) {
-    let (start, time) = (clock.now(), clock.to_cycles(time));
-    while clock.now().since(start) < time {
-        clock.relax();
     }
 }

@@ -10,6 +10,7 @@ use super::registers::{
 };
 use crate::bus::Bus;
 use crate::driver::filter::{Filter, Multicast};
+use crate::drivers::intel::RSS_KEY;
 use crate::drivers::intel::descriptors::Ring;
 use crate::net::MacAddr;
 
@@ -68,13 +69,6 @@ pub(super) fn set_filter(bus: &impl Bus, mac: MacAddr, filter: &Filter) -> u32 {
     };
     RCTL_BAM | promiscuous | all_groups
 }
-
-/// The key of the RSS hash's test vectors, which spreads as well as any.
-const RSS_KEY: [u8; 40] = [
-    0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0,
-    0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c,
-    0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
-];
 
 /// Shares flows out to two queues (section 7.1.11): by addresses, and the ports of TCP. The device
 /// knows no ports of UDP. Frames without IP go to queue 0.

@@ -15,6 +15,7 @@ use super::registers::{
 use crate::bus::Bus;
 use crate::clock::Clock;
 use crate::driver::filter::{Filter, Multicast};
+use crate::drivers::intel::RSS_KEY;
 use crate::drivers::intel::link::{GONE, speed};
 use crate::net::MacAddr;
 
@@ -23,13 +24,6 @@ const PATIENCE: Ns = Ns(100_000_000);
 
 /// What must pass after a reset is begun before anything is asked (section 4.2.1.6.1).
 const RESET_TAKES: Ns = Ns(1_000_000);
-
-/// The key of the examples of Microsoft's RSS specification, which is what NICs come with.
-const RSS_KEY: [u8; 40] = [
-    0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0,
-    0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c,
-    0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
-];
 
 /// How frames are shared out (section 8.10, MRQC): by hash to queues; by address to pools.
 const BY_HASH: u32 = 2;
@@ -52,7 +46,7 @@ impl<B: Bus, C: Clock> Hardware<B, C> {
     /// see that their physical one is being reset.
     ///
     /// # Errors
-    /// It does not come back.
+    /// It is gone, or does not come back.
     pub(super) fn reset(&self) -> Result<(), Wrong> {
         let Self { bus, .. } = self;
         self.mask_interrupts();
@@ -64,10 +58,10 @@ impl<B: Bus, C: Clock> Hardware<B, C> {
         bus.write32(CTRL.at, control | CTRL_MASTER_DISABLE);
         self.wait(|| bus.read32(STATUS.at) & STATUS_MASTER_ENABLED == 0);
         bus.write32(CTRL.at, control | CTRL_RESET);
-        let begun = self.clock.now();
-        let takes = self.clock.to_cycles(RESET_TAKES);
-        self.wait(|| self.clock.now().since(begun) >= takes);
-        // A device that is gone reads all ones.
+        self.clock.pause(RESET_TAKES);
+        if self.status() == GONE {
+            return Err("it is gone: all its registers read ones; plug it in again");
+        }
         let back = self.wait(|| bus.read32(CTRL.at) & CTRL_RESET == 0);
         // It loads its address and more from its memory, if it has one (section 8.4): whoever reads
         // the address sees whether that was so.
@@ -83,7 +77,7 @@ impl<B: Bus, C: Clock> Hardware<B, C> {
     }
 
     fn wait(&self, done: impl FnMut() -> bool) -> bool {
-        wait(&self.clock, PATIENCE, done)
+        self.clock.wait(PATIENCE, done)
     }
 
     /// The address that the device was given by its maker, or by whoever runs the machine: loaded
@@ -226,16 +220,4 @@ impl<B: Bus, C: Clock> Hardware<B, C> {
         let others = self.bus.read32(CTRL_EXT.at);
         self.bus.write32(CTRL_EXT.at, others | told);
     }
-}
-
-/// Waits until `done`, for so long at most; whether it is.
-pub(crate) fn wait(clock: &impl Clock, patience: Ns, mut done: impl FnMut() -> bool) -> bool {
-    let (start, patience) = (clock.now(), clock.to_cycles(patience));
-    while !done() {
-        if clock.now().since(start) > patience {
-            return false;
-        }
-        clock.relax();
-    }
-    true
 }

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pollux_mempool::time::Ns;
 
-use super::hardware::wait;
 use super::registers::{EIMC, EIMS, STATUS};
 use crate::bus::{Bus, BusError, Device, Interrupts};
+use crate::clock::Clock;
 use crate::driver::{Queues, RxDriver, TxDriver};
 use crate::drivers::intel::descriptors::{
-    AdvancedOffloadTx, AdvancedTx, Extended, MAX_RING, MIN_RING, Ring,
+    AdvancedOffloadTx, AdvancedTx, Extended, MAX_RING, Ring, ring_size,
 };
 use crate::drivers::intel::link::{GONE, speed};
 use crate::drivers::intel::memory::Memory;
@@ -61,11 +61,6 @@ pub(crate) struct Plan<'a, D: Device> {
     pub(crate) interrupts: Option<(Arc<Interrupts>, u16)>,
     /// Set when nothing can come any more, whatever the link.
     pub(crate) lost: &'a Arc<AtomicBool>,
-}
-
-/// Descriptors of a ring that is to have at least so many.
-pub(crate) fn ring_size(asked: usize) -> usize {
-    asked.max(MIN_RING).next_power_of_two()
 }
 
 /// Refuses rings and buffers that the device cannot have.
@@ -197,7 +192,8 @@ impl<D: Device> Block<D> {
         if self.wait_for(ENABLED) {
             return Ok(());
         }
-        let (device, what) = (self.device.name().into(), "a queue does not start".into());
+        let what = "a queue does not start; start the port again, or reset it by its slot";
+        let (device, what) = (self.device.name().into(), what.into());
         Err(BusError::Device { device, what })
     }
 
@@ -225,7 +221,7 @@ impl<D: Device> Block<D> {
 
     fn wait_for(&self, enabled: u32) -> bool {
         let is_so = || self.bus.read32(self.at(CONTROL)) & ENABLED == enabled;
-        wait(&self.device.clock(), PATIENCE, is_so)
+        self.device.clock().wait(PATIENCE, is_so)
     }
 }
 

@@ -159,6 +159,9 @@ registers! {
 
 /// Frames that the device lost in front of all queues. What it lost for want of a descriptor, each
 /// queue counts.
+///
+/// The other counters of errors (section 8.19) are statistics alone, as with the 82574: they count
+/// frames of these once more, or what may have been delivered, or is shorter than a frame.
 pub(super) const LOST: Lost = &[
     // The packet buffer was full.
     (MPC, Cause::RingFull),

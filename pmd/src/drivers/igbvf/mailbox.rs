@@ -10,7 +10,6 @@ use super::registers::{
 };
 use crate::bus::Bus;
 use crate::clock::Clock;
-use crate::drivers::igb::hardware::wait;
 use crate::drivers::igb::message::{Reply, Request};
 use crate::net::MacAddr;
 
@@ -128,6 +127,6 @@ impl<B: Bus, C: Clock> VfEnd<B, C> {
 
     fn wait(&mut self, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let clock = self.clock.clone();
-        wait(&clock, PATIENCE, || done(self))
+        clock.wait(PATIENCE, || done(self))
     }
 }

@@ -227,7 +227,11 @@ fn why(failure: Failure, what: &str) -> String {
              on it with vfs="
         ),
         Failure::Silent => format!("{pf} does not answer when asked for {what}; restart its port"),
-        Failure::Refused => format!("{pf} refuses {what}"),
+        Failure::Refused => format!(
+            "{pf} refuses {what}: leave that out of the port's spec, or have whoever runs it allow \
+             that (its port's vf-macs= and vf-vlans=; of the kernel's driver: `ip link set DEVICE \
+             vf N trust on`)"
+        ),
         Failure::Forgotten => format!("{pf} was reset in between; start the port again"),
     }
 }

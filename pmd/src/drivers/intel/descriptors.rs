@@ -27,6 +27,11 @@ pub(crate) const MIN_RING: usize = 64;
 
 const _: () = assert!(9234_usize.div_ceil(256) <= MIN_RING - MIN_RING / 4);
 
+/// Descriptors of a ring that is to have at least so many.
+pub(crate) fn ring_size(asked: usize) -> usize {
+    asked.max(MIN_RING).next_power_of_two()
+}
+
 /// A ring of descriptors.
 pub(crate) struct Ring {
     at: NonNull<[AtomicU64; 2]>,

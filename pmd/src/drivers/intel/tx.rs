@@ -299,7 +299,8 @@ impl<Q: TxControl, C: Clock, F: TxFormat> Tx<Q, C, F> {
     fn copied(&mut self, mbuf: Mbuf, cache: &mut PoolCache) -> Option<Mbuf> {
         let copied = mbuf.segments().all(|segment| {
             let from = NonNull::from(segment).cast();
-            // SAFETY: the bytes are borrowed from the frame.
+            // SAFETY: the bytes are borrowed from the frame, which has its buffers for itself
+            // until it is freed below: none of them was pushed, or is given out.
             unsafe {
                 self.copy
                     .append(from, segment.len(), || alloc(&self.parts.pool, cache))

@@ -250,7 +250,10 @@ fn what_cannot_be_is_refused_with_what_there_is() {
     }
     let nameless = FakeDevice::new(Card::new([0; 6]));
     let error = probe(&nameless, "").err().unwrap().to_string();
-    assert!(error.contains("no address of a station"), "{error}");
+    assert!(
+        error.contains("no address of a station") && error.contains("give it one"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -191,7 +191,7 @@ fn the_link_is_followed() {
     } = pf;
     drop(cache);
     let error = port.stop(rx, tx).err().unwrap().to_string();
-    assert!(error.contains("does not come back"), "{error}");
+    assert!(error.contains("it is gone"), "{error}");
     assert_eq!(pool.available(), pool.buffers());
 }
 

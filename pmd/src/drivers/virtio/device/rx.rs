@@ -246,7 +246,8 @@ impl<R: Ring> Rx<R> {
             };
             let skipped = skip.min(len as usize);
             skip -= skipped;
-            // SAFETY: `at` has checked that `len` bytes are in the driver's memory.
+            // SAFETY: `at` has checked that `len` bytes are in the driver's memory, to which nobody
+            // forms references (`PeerRegion::new`): no buffer of a pool of ours lies there.
             let copied = unsafe {
                 let from = at.add(skipped);
                 self.assembly

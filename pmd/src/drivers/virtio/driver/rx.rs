@@ -329,8 +329,10 @@ impl<R: Ring, N: Notify> Rx<R, N> {
     /// room there, so that frames begin where they begin with other drivers.
     #[inline(always)]
     fn start(&self, mbuf: &Mbuf) -> NonNull<u8> {
-        // SAFETY: the headroom has `in_front` bytes, as all buffers of this pool have; data is
-        // never at address zero.
+        // SAFETY: `in_front` is 0, or the header's length where a fresh buffer of this pool had
+        // that much headroom (`refill`); a pool gives each buffer out with the same headroom, its
+        // own, so that all of them have `in_front` bytes in front of their data, in the same
+        // allocation; data is never at address zero.
         unsafe { NonNull::new_unchecked(mbuf.data_ptr().cast_mut().sub(self.in_front)) }
     }
 

@@ -334,7 +334,8 @@ impl<R: Ring, N: Notify> Tx<R, N> {
     fn within_reach(&mut self, mbuf: Mbuf, cache: &mut PoolCache) -> Option<Mbuf> {
         let copied = mbuf.segments().all(|segment| {
             let from = NonNull::from(segment).cast();
-            // SAFETY: the bytes are borrowed from the frame.
+            // SAFETY: the bytes are borrowed from the frame, which has its buffers for itself
+            // until it is freed below: none of them was pushed, or is given out.
             unsafe {
                 self.assembly
                     .append(from, segment.len(), || alloc(&self.pool, cache))

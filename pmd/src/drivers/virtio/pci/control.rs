@@ -179,7 +179,10 @@ impl<'a, B: Bus> Control<'a, B> {
         if bytes.len() > ANSWER {
             return Err("it is too long: fewer multicast addresses, or all of them");
         }
-        let at = self.room.ptr_at(0, ROOM).map_err(|_| "it has no memory")?;
+        let at = self
+            .room
+            .ptr_at(0, ROOM)
+            .map_err(|_| "it has no memory; start the port again")?;
         // SAFETY: the region has `ROOM` bytes, of which these are the first; it holds commands
         // alone, and nobody forms references to it.
         let answer = unsafe {
@@ -198,11 +201,16 @@ impl<'a, B: Bus> Control<'a, B> {
             .after_publication(|| self.ring.device_listens());
         let is_gone = || (self.common.status() == status::GONE).then_some(false);
         match wait(clock, PATIENCE, || self.ring.done().or_else(is_gone)) {
-            None => Err("it does not answer"),
-            Some(false) => Err("it answers something else, or is gone"),
+            None => Err("it does not answer; start the port again, or the machine"),
+            Some(false) => Err(
+                "it answers something else, or is gone; plug it in again, or start the port anew",
+            ),
             // SAFETY: as above. `done` has acquired what the device had written before.
             Some(true) if unsafe { answer.read_volatile() } == OK => Ok(()),
-            Some(true) => Err("it says no"),
+            Some(true) => Err(
+                "it says no; start the port with fewer queues, without promisc= and multicast=, or \
+                 have whoever runs the machine allow that",
+            ),
         }
     }
 }

@@ -69,15 +69,12 @@ fn wrong<D: Device>(device: &D, what: impl Into<String>) -> BusError {
 
 /// Waits until there is an answer; `None` if it takes longer than `patience`.
 fn wait<T>(clock: &impl Clock, patience: Ns, mut answer: impl FnMut() -> Option<T>) -> Option<T> {
-    let start = clock.now();
-    let patience = clock.to_cycles(patience);
-    loop {
-        let found = answer();
-        if found.is_some() || clock.now().since(start) > patience {
-            return found;
-        }
-        clock.relax();
-    }
+    let mut found = None;
+    clock.wait(patience, || {
+        found = answer();
+        found.is_some()
+    });
+    found
 }
 
 /// The link as it was seen last.
@@ -130,7 +127,11 @@ pub(crate) fn open<D: Device>(
     }
     // Section 5.1.4.1; with the most there would be no number for the control queue.
     if !(1..0x8000).contains(&facts.max_pairs) {
-        let what = format!("it says that it has {} pairs of queues", facts.max_pairs);
+        let what = format!(
+            "it says that it has {} pairs of queues, which none can have: update the machine's \
+             monitor, or give it one pair (QEMU: mq=off)",
+            facts.max_pairs
+        );
         return Err(PortError::Device { port, what });
     }
     let filter = Filter::from_spec(spec)?;

@@ -8,7 +8,11 @@ use super::wrong;
 use crate::bus::{Bus, BusError, Device};
 use crate::drivers::virtio::Features;
 
-const TOO_SHORT: &str = "its windows of registers are too short";
+const TOO_SHORT: &str = "its windows of registers are too short: it is not the device that its \
+                         number says, or the machine's monitor is broken; update that";
+
+pub(super) const NO_REST: &str = "it does not come to rest when it is reset: it has been unplugged, \
+                                  or hangs; plug it in again, or start the machine anew";
 
 pub(super) struct Registers<B> {
     pub(super) common: Common<B>,
@@ -35,10 +39,7 @@ impl<B: Bus> Registers<B> {
             if common.reset(&device.clock()) {
                 Ok(())
             } else {
-                Err(wrong(
-                    device,
-                    "it does not come to rest when it is reset: it has been unplugged, or hangs",
-                ))
+                Err(wrong(device, NO_REST))
             }
         };
         at_rest()?;
@@ -68,12 +69,14 @@ impl<B: Bus> Registers<B> {
             return Err(wrong(
                 device,
                 "it does not offer VIRTIO_F_VERSION_1, without which it is from before the \
-                 standard",
+                 standard: have the machine's monitor make a modern one (QEMU: \
+                 virtio-net-pci,disable-legacy=on,disable-modern=off)",
             ));
         }
         let config = NetConfig::new(window, offered).ok_or_else(|| wrong(device, TOO_SHORT))?;
         let facts = config.facts(common).ok_or_else(|| {
-            let what = "its configuration changes faster than it can be read";
+            let what = "its configuration changes faster than it can be read; try again, or \
+                        start the machine anew";
             wrong(device, what)
         })?;
         Ok((offered, facts, config))

@@ -6,7 +6,7 @@ use super::common::status;
 use super::control::{self, Control};
 use super::notify::NotifyRegister;
 use super::queue::{Rx, Tx};
-use super::registers::Registers;
+use super::registers::{NO_REST, Registers};
 use super::running::Running;
 use super::{holds, wrong};
 use crate::bus::{BusError, Device};
@@ -47,15 +47,19 @@ impl<D: Device> Start<'_, D> {
         let (device, common) = (&**self.device, &self.registers.common);
         let clock = device.clock();
         if !common.reset(&clock) {
-            return Err(wrong(device, "it does not come to rest when it is reset"));
+            return Err(wrong(device, NO_REST));
         }
         // From here on whoever leaves drops this, which has the device at rest again.
         let mut running = Running::new(self.device.clone(), self.registers.clone());
         common.add_status(status::ACKNOWLEDGE);
         common.add_status(status::DRIVER);
         let features = self.negotiate()?;
-        let rings = RingFeatures::of(features)
-            .ok_or_else(|| wrong(device, "it no longer offers VIRTIO_F_VERSION_1"))?;
+        let rings = RingFeatures::of(features).ok_or_else(|| {
+            wrong(
+                device,
+                "it no longer offers VIRTIO_F_VERSION_1; open it again",
+            )
+        })?;
         let numbers = self.queue_numbers(features);
         let sizes: Vec<_> = numbers
             .iter()
@@ -109,7 +113,8 @@ impl<D: Device> Start<'_, D> {
         if common.status() & status::NEEDS_RESET != 0 {
             return Err(wrong(
                 device,
-                "it says that it needs a reset as soon as it runs",
+                "it says that it needs a reset as soon as it runs; start the port again, or the \
+                 guest, and look into the log of the machine's monitor",
             ));
         }
         tracing::debug!(
@@ -155,7 +160,9 @@ impl<D: Device> Start<'_, D> {
         common.add_status(status::FEATURES_OK);
         if common.status() & status::FEATURES_OK == 0 {
             let what = format!(
-                "it refuses the features {:#x}, all of which it offers",
+                "it refuses the features {:#x}, all of which it offers; update the machine's \
+                 monitor, or switch some of them off there (QEMU: packed=off, in_order=off, \
+                 mrg_rxbuf=off of its NIC)",
                 features.0
             );
             return Err(wrong(device, what));
@@ -191,7 +198,10 @@ impl<D: Device> Start<'_, D> {
             _ => size,
         };
         if size < least {
-            let what = format!("queue {number} cannot have more than {most} descriptors");
+            let what = format!(
+                "queue {number} cannot have more than {most} descriptors, and {least} are needed: \
+                 give it longer queues (QEMU: rx_queue_size= and tx_queue_size= of its NIC)"
+            );
             return Err(wrong(&**self.device, what));
         }
         Ok(size)
@@ -206,7 +216,10 @@ impl<D: Device> Start<'_, D> {
     ) -> Result<Told<D>, BusError> {
         let device = &**self.device;
         let ring = memory.ring();
-        let unreachable = || wrong(device, "the memory of its queues is in pieces for it");
+        let unreachable = || {
+            let what = "the memory of its queues is in pieces for it; use larger pages or an IOMMU";
+            wrong(device, what)
+        };
         let areas = Areas::of(ring.size(), ring.is_packed())
             .map_err(|error| wrong(device, error.to_string()))
             .and_then(|shapes| {
@@ -220,7 +233,10 @@ impl<D: Device> Start<'_, D> {
         let offset = queue.notify_offset();
         let register = self.registers.notify.register(number, offset);
         let register = register.ok_or_else(|| {
-            let what = format!("the notification register of queue {number} is outside its window");
+            let what = format!(
+                "the notification register of queue {number} is outside its window, so that it \
+                 cannot be had; start the port with fewer queues, or update the machine's monitor"
+            );
             wrong(device, what)
         })?;
         // Receive queues have the even numbers, and the first vectors.
