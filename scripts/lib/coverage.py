@@ -5,11 +5,11 @@ from collections import defaultdict
 from pathlib import Path
 
 
-def by_module(file):
-    """A table: lines reached of each file, the worst first. A line is reached where each of its
+def by_module(files):
+    """A table: lines reached of each module by any of some cards, the worst first. A line is reached where each of its
     points is, in one instance at least."""
     points = defaultdict(int)
-    for entry in Path(file).read_text(encoding="latin-1").splitlines():
+    for entry in (entry for file in files for entry in file.read_text(encoding="latin-1").splitlines()):
         found = re.match(r"C '(.*)' (\d+)$", entry)
         if found:
             fields = dict(part.split("\x02", 1) for part in found[1].split("\x01") if "\x02" in part)

@@ -16,7 +16,7 @@ mod wire;
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use pollux_card_model::{Host, LinkSignal, ReadError, SimulatedCard, TimingInput, WireFrame};
 use rand::{RngExt, SeedableRng};
@@ -33,6 +33,10 @@ pub use watch::{Probe, Watch};
 /// Where a waveform is written to, if it is set: `POLLUX_TRACE=card.fst`. The first card that is
 /// made takes it.
 pub const TRACE: &str = "POLLUX_TRACE";
+
+/// A folder where each card that ends writes which lines of the RTL it has reached, if it is set:
+/// `POLLUX_COVERAGE=folder`.
+pub const COVERAGE: &str = "POLLUX_COVERAGE";
 
 /// Cycles of `clk_core` for which a reset lasts.
 const RESET_CYCLES: u64 = 16;
@@ -116,14 +120,6 @@ impl VerilatedCard {
     /// [`SimulatorError::NoTrace`].
     pub fn trace(&mut self, file: &Path) -> Result<(), SimulatorError> {
         self.model.trace(file)
-    }
-
-    /// Writes which lines of the RTL were reached.
-    ///
-    /// # Errors
-    /// [`SimulatorError::NoCoverage`].
-    pub fn write_coverage(&mut self, file: &Path) -> Result<(), SimulatorError> {
-        self.model.write_coverage(file)
     }
 
     /// What the card did that it must not, by the rules of the host bus and of XGMII: the first of
@@ -381,6 +377,20 @@ impl Pulses {
         pins.ttc_start = on(TimingInput::Start);
         pins.ttc_end = on(TimingInput::End);
         pins.ttc_trigger = on(TimingInput::Trigger);
+    }
+}
+
+impl Drop for VerilatedCard {
+    fn drop(&mut self) {
+        static CARDS: AtomicU64 = AtomicU64::new(0);
+        let Some(folder) = std::env::var_os(COVERAGE) else {
+            return;
+        };
+        let (process, card) = (std::process::id(), CARDS.fetch_add(1, Ordering::Relaxed));
+        let file = Path::new(&folder).join(format!("{process}-{card}.dat"));
+        if let Err(error) = self.model.write_coverage(&file) {
+            eprintln!("{COVERAGE}: {error}");
+        }
     }
 }
 

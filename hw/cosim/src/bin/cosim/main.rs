@@ -53,9 +53,6 @@ fn main() -> anyhow::Result<()> {
             /// The first seed; each card has the next.
             #[arg(long, default_value_t = 1)]
             seed: u64,
-            /// Writes there which lines of the RTL were reached.
-            #[arg(long)]
-            coverage: Option<std::path::PathBuf>,
         },
     }
 
@@ -65,11 +62,7 @@ fn main() -> anyhow::Result<()> {
         Command::Latency => latency::measure()?,
         Command::Received { file, udp } => judge::received(&file, &udp)?,
         Command::Sent { file } => judge::sent(&file)?,
-        Command::Soak {
-            seconds,
-            seed,
-            coverage,
-        } => soak::run(seconds, seed, coverage.as_deref())?,
+        Command::Soak { seconds, seed } => soak::run(seconds, seed)?,
     };
     println!("{report:#}");
     Ok(())
