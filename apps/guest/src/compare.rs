@@ -39,13 +39,19 @@ pub(crate) fn compare(rounds: u32, duration: Duration) -> Result<()> {
     for nic in [a, b] {
         nic.give_to(Owner::Program)?;
     }
-    for _ in 0..rounds {
-        let forwarder = Ours::start([a, b])?;
-        let (frames, seconds) = measure(forwarder, c, &mut control, duration).context("ours")?;
-        control.figure(&Figure::new("ours", frames, seconds))?;
-        let forwarder = Testpmd::start([a, b])?;
-        let (frames, seconds) = measure(forwarder, c, &mut control, duration).context("testpmd")?;
-        control.figure(&Figure::new("testpmd", frames, seconds))?;
+    for round in 0..rounds {
+        // Neither is always the first.
+        let mut sides = ["ours", "testpmd"];
+        sides.rotate_left(round as usize % 2);
+        for side in sides {
+            let measured = if side == "ours" {
+                measure(Ours::start([a, b])?, c, &mut control, duration)
+            } else {
+                measure(Testpmd::start([a, b])?, c, &mut control, duration)
+            };
+            let (frames, seconds) = measured.context(side)?;
+            control.figure(&Figure::new(side, frames, seconds))?;
+        }
     }
     control.end()
 }
