@@ -58,13 +58,18 @@ pub(crate) const MACHINES: &[Machine] = &[
     nic(
         "e1000e",
         2,
-        &[suite::DEVICE, suite::LARGE_PAGE, suite::FULL],
+        &[
+            suite::DEVICE,
+            suite::LARGE_PAGE,
+            suite::FULL,
+            suite::OFFLOAD,
+        ],
     ),
     nic("virtio", 1, &[suite::FULL]),
     nic("virtio-packed", 1, &[suite::FULL]),
     // QEMU's 82576 sets no counter when a frame finds no descriptor (`igb_receive_internal`): what
     // it loses so cannot be in a ledger.
-    nic("igb", 2, &[suite::OVERRUN]),
+    nic("igb", 2, &[suite::OVERRUN, suite::OFFLOAD]),
     machine(
         "af_packet",
         Owner::Kernel,
@@ -75,7 +80,7 @@ pub(crate) const MACHINES: &[Machine] = &[
         "virtio-queues",
         Owner::Program,
         2,
-        &[suite::QUEUES, suite::FILTERS],
+        &[suite::QUEUES, suite::FILTERS, suite::OFFLOAD],
     ),
     machine("forward", Owner::Program, 1, &[suite::FORWARD]),
     machine(

@@ -1,8 +1,10 @@
 //! How long a loop that sleeps takes to have a frame that comes.
 
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use std::time::Duration;
+use std::{fs, io, thread};
 
 use anyhow::{Context as _, Result, ensure};
 use pollux_pmd::lcore::StopFlag;
@@ -36,6 +38,9 @@ pub(crate) fn measure(
     let policy = IdlePolicy::Sleep { after: 1 };
     let mut idle = Idle::new(policy, LONGEST, to.rx.iter())?;
     let (clock, stop, found) = (TscClock::get(), StopFlag::new(), AtomicU64::new(0));
+    let thread_of_loop = OnceLock::new();
+    let came = to.rx[0].tally();
+    let all = came.balance().from_wire + count as u64 + 1;
     let mut send = || -> Result<()> {
         let mut burst = Burst::<1>::new();
         let _ = burst.push(cache.alloc_from(&frame).context("the pool is empty")?);
@@ -43,8 +48,10 @@ pub(crate) fn measure(
         ensure!(burst.is_empty(), "the port has no room for a frame");
         Ok(())
     };
-    thread::scope(|scope| {
+    let measured = thread::scope(|scope| {
         let asleep = scope.spawn(|| {
+            // As the kernel calls this thread.
+            let _ = thread_of_loop.set(fs::read_link("/proc/thread-self"));
             let mut burst = Burst::<32>::new();
             while !stop.is_set() {
                 let received = to.rx[0].rx(&mut sleeper, &mut burst);
@@ -64,6 +71,7 @@ pub(crate) fn measure(
         let mut each = || -> Result<()> {
             for _ in 0..count {
                 thread::sleep(PAUSE);
+                wait_until("the loop sleeps", || is_asleep(&thread_of_loop))?;
                 found.store(0, Ordering::Relaxed);
                 let sent = clock.now();
                 send()?;
@@ -83,8 +91,25 @@ pub(crate) fn measure(
         let sleeps = asleep.join();
         ended.and(woken)?;
         times.sort_unstable();
-        Ok((times, sleeps.unwrap_or(0)))
-    })
+        anyhow::Ok((times, sleeps.unwrap_or(0)))
+    })?;
+    // The loop may have seen that it is to stop before the last frame.
+    let mut burst = Burst::<1>::new();
+    wait_until("the last frame has come", || {
+        tally.count_delivered(to.rx[0].rx(&mut sleeper, &mut burst) as u64);
+        sleeper.free_burst(&mut burst);
+        came.balance().from_wire >= all
+    })?;
+    Ok(measured)
+}
+
+/// Whether a thread waits for something: its state in proc(5).
+fn is_asleep(thread: &OnceLock<io::Result<PathBuf>>) -> bool {
+    let Some(Ok(thread)) = thread.get() else {
+        return false;
+    };
+    let stat = fs::read_to_string(Path::new("/proc").join(thread).join("stat"));
+    stat.is_ok_and(|stat| stat.contains(") S "))
 }
 
 /// Of these times, in order of length.

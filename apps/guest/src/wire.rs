@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use pollux_pmd::lcore::StopFlag;
-use pollux_pmd::mempool::{Burst, Mempool, PoolCache};
+use pollux_pmd::mempool::{Burst, Mbuf, Mempool, PoolCache};
 use pollux_pmd::net::{MacAddr, ParseOptions, Parsed, Responder, classify};
 use pollux_pmd::{Cause, Ledger, Tally, TxQueue};
 
@@ -161,6 +161,16 @@ pub(crate) fn plain(dst: MacAddr, src: MacAddr) -> Vec<u8> {
     // Local experimental 2.
     frame[12..14].copy_from_slice(&[0x88, 0xb6]);
     frame
+}
+
+/// A frame in a chain of three buffers, which takes three descriptors; `None` if the pool is empty.
+pub(crate) fn in_pieces(frame: &[u8], cache: &mut PoolCache) -> Option<Mbuf> {
+    let mut pieces = frame.chunks(frame.len().div_ceil(3).max(1));
+    let mut chain = cache.alloc_from(pieces.next()?)?;
+    for piece in pieces {
+        chain.chain(cache.alloc_from(piece)?).ok()?;
+    }
+    Some(chain)
 }
 
 /// Sends the same frame for ever.

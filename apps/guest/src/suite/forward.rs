@@ -161,7 +161,6 @@ impl Way {
                 (name.trim() == interface).then_some(counters)
             });
             let counters = row.with_context(|| format!("no {interface}"))?;
-            println!("{interface}: {counters}");
             // Bytes, then packets.
             let packets = counters.split_ascii_whitespace().nth(1);
             sum += packets.context("no count")?.parse::<u64>()?;
@@ -221,7 +220,14 @@ fn unplugged(bench: &Bench) -> Result<()> {
     let mut way = Way::open(bench)?;
     // Without a pause, for as long as it takes.
     let flood = ["ping", "-A", "-q", "-c", "100000", &IP_B.to_string()];
+    let before = way.received()?;
     let _pings = Started::new(&flood)?;
+    let mut received = Ok(before);
+    wait_until("the pings pass", || {
+        received = way.received();
+        received.as_ref().map_or(true, |&now| now > before + 100)
+    })?;
+    received?;
     control.monitor("device_del", &json!({"id": "a"}))?;
     let status = way.forwarder.ended()?;
     ensure!(status == Some(1), "pollux forward ended with {status:?}");

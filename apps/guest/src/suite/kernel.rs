@@ -3,8 +3,8 @@
 use std::io::ErrorKind;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use anyhow::{Context as _, Result, ensure};
 use pollux_interop::exchange::{Exchange, Job};
@@ -16,7 +16,7 @@ use pollux_pmd::{Ledger, Registry};
 use super::Test;
 use crate::bench::Bench;
 use crate::machine::Owner;
-use crate::nic::run;
+use crate::nic::{run, wait_until};
 use crate::rig::{End, IP_A, IP_B, Setup, check_books, endpoint, job, pool};
 use crate::wire::answer;
 
@@ -36,22 +36,24 @@ pub(crate) const KERNEL: &[Test] = &[
         shows: "datagrams to a socket of the kernel come back",
         run: |bench| reply(bench, Kind::Udp),
     },
-    Test {
-        name: "kernel-udp-offload",
-        shows: "datagrams whose checksums are left to the device come back from the kernel",
-        run: offload,
-    },
 ];
+
+/// Of devices that finish checksums.
+pub(crate) const OFFLOAD: &[Test] = &[Test {
+    name: "kernel-udp-offload",
+    shows: "datagrams whose checksums are left to the device come back from the kernel",
+    run: offload,
+}];
 
 /// Datagrams with checksums that the port's device finishes, and the kernel verifies. What the
 /// kernel sends may come unfinished.
 fn offload(bench: &Bench) -> Result<()> {
     let spec = bench.machine.owner.spec(&bench.a)?;
     let offered = Registry::builtin().open(&spec)?.capabilities();
-    if !offered.checksum_offload {
-        println!("skipped: the driver leaves no checksums to the device");
-        return Ok(());
-    }
+    ensure!(
+        offered.checksum_offload,
+        "{spec} leaves no checksums to its device"
+    );
     let setup = Setup {
         checksum_offload: true,
         ..Setup::default()
@@ -59,18 +61,60 @@ fn offload(bench: &Bench) -> Result<()> {
     exchange(bench, Kind::Udp, setup)
 }
 
-/// Gives `b` to the kernel, with an address. Its interface and its station.
-fn give_to_kernel(bench: &Bench) -> Result<(String, MacAddr)> {
-    bench.b.give_to(Owner::Kernel)?;
-    let name = bench.b.bring_up()?;
-    run(&["ip", "address", "flush", "dev", &name])?;
-    run(&["ip", "address", "add", &format!("{IP_B}/24"), "dev", &name])?;
-    let station = std::fs::read_to_string(format!("/sys/class/net/{name}/address"))?;
-    Ok((name, station.trim().parse()?))
+/// The kernel's end.
+struct Kernel {
+    interface: String,
+    station: MacAddr,
+    /// What its interface had received and sent.
+    before: [u64; 2],
+}
+
+impl Kernel {
+    /// Gives `b` to the kernel, with an address.
+    fn take(bench: &Bench) -> Result<Self> {
+        bench.b.give_to(Owner::Kernel)?;
+        let interface = bench.b.bring_up()?;
+        run(&["ip", "address", "flush", "dev", &interface])?;
+        let address = format!("{IP_B}/24");
+        run(&["ip", "address", "add", &address, "dev", &interface])?;
+        let station = fs::read_to_string(format!("/sys/class/net/{interface}/address"))?;
+        Ok(Self {
+            station: station.trim().parse()?,
+            before: counted(&interface)?,
+            interface,
+        })
+    }
+
+    /// Stops the port at the other end: the device, if it counts, and the kernel must have counted
+    /// as it did.
+    fn stop_and_compare(&self, port: End) -> Result<()> {
+        let [received, sent] = port.stop_and_compare()?;
+        let [received_before, sent_before] = self.before;
+        let ours = [received_before + sent, sent_before + received];
+        let mut theirs = Ok(ours);
+        // It takes note of what its device has sent some time later.
+        let same = wait_until("the kernel has counted as the port has", || {
+            theirs = counted(&self.interface);
+            theirs.as_ref().map_or(true, |theirs| *theirs == ours)
+        });
+        let theirs = theirs?;
+        same.with_context(|| {
+            format!("received and sent by the kernel: {theirs:?}, as the port has it: {ours:?}")
+        })
+    }
+}
+
+/// Frames that an interface has received and sent.
+fn counted(interface: &str) -> Result<[u64; 2]> {
+    let read = |what| -> Result<u64> {
+        let path = format!("/sys/class/net/{interface}/statistics/{what}");
+        Ok(fs::read_to_string(path)?.trim().parse()?)
+    };
+    Ok([read("rx_packets")?, read("tx_packets")?])
 }
 
 fn ping(bench: &Bench) -> Result<()> {
-    give_to_kernel(bench)?;
+    let kernel = Kernel::take(bench)?;
     let (pool, mut ledger) = (pool(2048)?, Ledger::new());
     let mut a = End::open(bench.machine.owner, &bench.a, &pool, Setup::default())?;
     let stop = StopFlag::new();
@@ -88,7 +132,7 @@ fn ping(bench: &Bench) -> Result<()> {
         let said = said?;
         ensure!(said.contains(" 0% packet loss"), "{said}");
     }
-    drop(a.stop()?);
+    kernel.stop_and_compare(a)?;
     check_books(&pool, &ledger)
 }
 
@@ -101,13 +145,13 @@ fn exchange(bench: &Bench, kind: Kind, setup: Setup<'_>) -> Result<()> {
     const COUNT: u64 = 2000;
     /// No larger ones: the kernel would answer a ping of more than a page from a chain.
     const SIZES: [usize; 4] = [64, 333, 1514, 9018];
-    let (interface, station) = give_to_kernel(bench)?;
+    let kernel = Kernel::take(bench)?;
     let (pool, mut ledger) = (pool(2048)?, Ledger::new());
     let mut a = End::open(bench.machine.owner, &bench.a, &pool, setup)?;
     run(&[
         "arp",
         "-i",
-        &interface,
+        &kernel.interface,
         "-s",
         &IP_A.to_string(),
         &a.mac()?.to_string(),
@@ -118,7 +162,7 @@ fn exchange(bench: &Bench, kind: Kind, setup: Setup<'_>) -> Result<()> {
     let socket = UdpSocket::bind((IP_B, 9000)).context("a socket of the kernel")?;
     socket.set_read_timeout(Some(Duration::from_millis(10)))?;
     let (stop, echoed) = (StopFlag::new(), AtomicU64::new(0));
-    let ends = (endpoint(a.mac()?, IP_A), endpoint(station, IP_B));
+    let ends = (endpoint(a.mac()?, IP_A), endpoint(kernel.station, IP_B));
     // What the kernel would drop of more, for want of room in its sockets, nobody would count.
     let job = Job {
         window: 8,
@@ -142,7 +186,7 @@ fn exchange(bench: &Bench, kind: Kind, setup: Setup<'_>) -> Result<()> {
         ledger.balance(),
         echoed.load(Ordering::Relaxed)
     );
-    drop(a.stop()?);
+    kernel.stop_and_compare(a)?;
     check_books(&pool, &ledger)
 }
 

@@ -18,7 +18,7 @@ use crate::bench::Bench;
 pub(crate) use self::filters::FILTERS;
 pub(crate) use self::forward::FORWARD;
 pub(crate) use self::frames::{FRAMES, FULL, LARGE_PAGE, QUEUES};
-pub(crate) use self::kernel::KERNEL;
+pub(crate) use self::kernel::{KERNEL, OFFLOAD};
 pub(crate) use self::life::{LIFE, LINK, OVERRUN, SLEEP, UNPLUG};
 pub(crate) use self::refusals::{NO_IOMMU, OWN_FILES, REFUSALS, UNPROTECTED};
 pub(crate) use self::sriov::SRIOV;

@@ -92,6 +92,11 @@ pub(crate) const UNPROTECTED: &[Test] = &[
         run: |bench| refuse(&mut port(&bench.a.address), "noiommu=on accepts"),
     },
     Test {
+        name: "warned-of",
+        shows: "who asks for it is warned of what the device can do",
+        run: warned_of,
+    },
+    Test {
         name: "small-pages",
         shows: "nor without hugepages, which the kernel does not move",
         run: small_pages,
@@ -198,6 +203,17 @@ fn locks_too_little(bench: &Bench, files: &[&str]) -> Result<()> {
     let refused = refuse(limited.uid(USER).gid(USER), "ulimit -l");
     give_to(0)?;
     refused
+}
+
+/// What becomes of the port is nothing to this test.
+fn warned_of(bench: &Bench) -> Result<()> {
+    let output = port(&format!("{},noiommu=on", bench.a.address)).output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let address = &bench.a.address;
+    let expected = format!("{address}: no IOMMU: it can write anywhere in memory");
+    let is_warned = |line: &str| line.contains("WARN") && line.contains(&expected);
+    ensure!(said.lines().any(is_warned), "no `{expected}` in: {said}");
+    Ok(())
 }
 
 /// The machine's hugepages are gone behind it, as not all of them would come back: the last test.

@@ -65,7 +65,7 @@ pub(crate) const SRIOV: &[Test] = &[
     },
     Test {
         name: "vf-trespass",
-        shows: "a function reaches no memory of another process, which goes on undisturbed",
+        shows: "a function has neither the memory nor the address of another, which goes on undisturbed",
         run: trespass,
     },
 ];
@@ -389,6 +389,8 @@ fn trespass(bench: &Bench) -> Result<()> {
     faulted("DMA Read")?;
     let came = third.rx[0].rx(&mut cache, &mut burst);
     ensure!(came == 0, "something of the other process came out");
+    // Nor is it given the other's address.
+    trespasser.is_not_given(other.station)?;
     drop((trespasser, cache));
     drop(third.stop()?);
     check_books(&pool, &ledger)?;

@@ -20,6 +20,13 @@ const ASK: u32 = 1 << 0;
 const READ: u32 = 1 << 1;
 const OWN: u32 = 1 << 2;
 const PF_RESETS: u32 = 1 << 6;
+/// What is said there: first words, as Linux's igb and igbvf have them.
+const TELL_RESET: u32 = 1;
+const SET_MAC: u32 = 2;
+const NOTICE: u32 = 0x0100;
+const GRANTED: u32 = 1 << 31;
+const REFUSED: u32 = 1 << 30;
+const CLEAR_TO_SEND: u32 = 1 << 29;
 /// The first registers of the queues, and what is in each from there.
 const RX: usize = 0x2800;
 const TX: usize = 0x3800;
@@ -60,20 +67,10 @@ impl Trespasser {
         wait_until("the physical function is there", || {
             bus.read32(MAILBOX_CONTROL) & PF_RESETS == 0
         })?;
-        let own = || {
-            bus.write32(MAILBOX_CONTROL, OWN);
-            bus.read32(MAILBOX_CONTROL) & OWN != 0
-        };
-        wait_until("the mailbox is free", own)?;
-        // "I was reset", and its answer with an address.
-        bus.write32(MAILBOX, 1);
-        bus.write32(MAILBOX_CONTROL, ASK);
-        wait_until("the physical function answers", || {
-            bus.read32(MAILBOX) == 0x8000_0001
-        })?;
-        let [a, b, c, d] = bus.read32(MAILBOX + 4).to_le_bytes();
-        let [e, f, ..] = bus.read32(MAILBOX + 8).to_le_bytes();
-        bus.write32(MAILBOX_CONTROL, READ);
+        // Its answer has an address.
+        let [first, low, high] = ask(&bus, [TELL_RESET, 0, 0])?;
+        ensure!(first == TELL_RESET | GRANTED, "the answer is {first:#x}");
+        let ([a, b, c, d], [e, f, ..]) = (low.to_le_bytes(), high.to_le_bytes());
         let memory = device.map(pool.region())?;
         device.set_bus_master(true)?;
         Ok(Self {
@@ -101,6 +98,24 @@ impl Trespasser {
         self.run(TX, [address, word])
     }
 
+    /// Asks for an address, which must be refused.
+    pub(super) fn is_not_given(&self, station: MacAddr) -> Result<()> {
+        let bus = self.device.bar(0, 0x4000)?;
+        // The physical function has had something to say since: that this one may ask.
+        wait_until("it may ask", || {
+            bus.read32(MAILBOX) == NOTICE | CLEAR_TO_SEND
+        })?;
+        bus.write32(MAILBOX_CONTROL, READ);
+        let [a, b, c, d, e, f] = station.0;
+        let words = [[a, b, c, d], [e, f, 0, 0]].map(u32::from_le_bytes);
+        let [answer, ..] = ask(&bus, [SET_MAC, words[0], words[1]])?;
+        ensure!(
+            answer == SET_MAC | REFUSED | CLEAR_TO_SEND,
+            "asked for {station}, the physical function answered {answer:#x}"
+        );
+        Ok(())
+    }
+
     /// Puts one descriptor into a ring of its own, and announces it.
     fn run(&mut self, queue: usize, words: [u64; 2]) -> Result<()> {
         let mut ring = self.pool.alloc().context("the pool is empty")?;
@@ -123,6 +138,25 @@ impl Trespasser {
         bus.write32(queue + TAIL, 1);
         Ok(())
     }
+}
+
+/// Asks the physical function through the mailbox; the first words of its answer.
+fn ask(bus: &impl Bus, words: [u32; 3]) -> Result<[u32; 3]> {
+    let at = [MAILBOX, MAILBOX + 4, MAILBOX + 8];
+    wait_until("the mailbox is free", || {
+        bus.write32(MAILBOX_CONTROL, OWN);
+        bus.read32(MAILBOX_CONTROL) & OWN != 0
+    })?;
+    for (at, word) in at.into_iter().zip(words) {
+        bus.write32(at, word);
+    }
+    bus.write32(MAILBOX_CONTROL, ASK);
+    wait_until("the physical function answers", || {
+        bus.read32(MAILBOX) & (GRANTED | REFUSED) != 0
+    })?;
+    let answer = at.map(|at| bus.read32(at));
+    bus.write32(MAILBOX_CONTROL, READ);
+    Ok(answer)
 }
 
 impl Drop for Trespasser {
