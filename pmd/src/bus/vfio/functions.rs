@@ -130,19 +130,13 @@ impl Functions {
             };
             let path = self.dev.join(format!("vfio/{prefix}{group}"));
             let own = function.vfio_device().filter(|_| !path.exists());
-            all.push(match own {
-                // A kernel without the files of groups, where each VF is had by itself.
-                Some(own) => Held {
-                    vf,
-                    path: self.dev.join("vfio/devices").join(own),
-                    of_group: false,
-                },
-                None => {
-                    groups.push(function.group);
-                    let of_group = true;
-                    Held { vf, path, of_group }
-                }
-            });
+            let of_group = own.is_none();
+            // A kernel without the files of groups has each VF by itself.
+            let path = own.map_or(path, |own| self.dev.join("vfio/devices").join(own));
+            if of_group {
+                groups.push(function.group);
+            }
+            all.push(Held { vf, path, of_group });
         }
         all
     }
@@ -227,9 +221,10 @@ mod tests {
     fn functions_that_a_program_has_are_not_removed() {
         for (groups, file) in [(true, "vfio/8"), (false, "vfio/devices/vfio1")] {
             let (_machine, functions) = machine(groups);
-            let take = |held: &Held| match held.path.ends_with(file) {
-                true => Err(busy()),
-                false => Ok(assert_eq!(held.of_group, groups)),
+            let take = |held: &Held| {
+                assert_eq!(held.of_group, groups);
+                let is_busy = held.path.ends_with(file);
+                (!is_busy).then_some(()).ok_or_else(busy)
             };
             let error = functions.keep(Duration::ZERO, take);
             let error = error.unwrap_err().to_string();
