@@ -1,7 +1,6 @@
 """What the scripts ask of cargo."""
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,7 +15,7 @@ def target_directory():
 
 
 def features():
-    """Words for cargo: the features that this machine has the libraries for."""
+    """Words for cargo: the features that this machine has the libraries for, as `scripts/test` has them."""
     said = subprocess.run([ROOT / "scripts/lib/features"], check=True, capture_output=True, text=True).stdout
     return said.split()
 
@@ -25,13 +24,6 @@ def release(*arguments):
     """Builds optimised; the folder of what was built."""
     subprocess.run(["cargo", "build", "--locked", "--release", *arguments], cwd=ROOT, check=True)
     return target_directory() / "release"
-
-
-def recordings():
-    """Words for cargo: recordings, where their library is, as `scripts/test` has them."""
-    has_hdf5 = shutil.which("pkg-config") and not subprocess.run(
-        ["pkg-config", "--exists", "hdf5"], check=False).returncode
-    return ["--features", "l0-trigger/hdf5,pollux/hdf5"] if has_hdf5 else []
 
 
 def debug(*arguments):
