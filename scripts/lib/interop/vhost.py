@@ -4,7 +4,7 @@ from lib.interop.side import (
     FORWARDED, SWAPPED, await_traffic, came_back, echo_against_testpmd, has_echoed, mtu, queues,
     testpmd,
 )
-from lib.testbed import MAC_B, Process, check
+from lib.testbed import MAC_B, Process
 
 RINGS = ["split", "split mergeable", "split in-order", "split in-order mergeable", "packed",
          "packed mergeable", "packed in-order", "packed in-order mergeable", "split, 2 queues",
