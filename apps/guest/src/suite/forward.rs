@@ -145,7 +145,11 @@ impl Way {
             said = self.run(false, &client);
             said.is_ok()
         })?;
-        ensure!(server.ended()? == Some(0), "the server failed");
+        // The client has the figures of both. A server sometimes waits for more, and is killed.
+        match server.ended() {
+            Ok(status) => ensure!(status == Some(0), "the server failed: {status:?}"),
+            Err(_) => println!("the server did not end by itself"),
+        }
         Ok(serde_json::from_str(&said?)?)
     }
 

@@ -293,11 +293,9 @@ impl<D: Device> Driver for E1000e<D> {
     }
 
     fn link(&self) -> Link {
-        if self.nic.has_link_changed() {
-            self.link.tell();
-        }
         let gone = self.nic.device.is_gone();
-        self.link.look(self.nic.status(), gone, gone)
+        let (status, told) = (|| self.nic.status(), || self.nic.has_link_changed());
+        self.link.look(status, told, gone, gone)
     }
 
     fn statistics(&self) -> Statistics {

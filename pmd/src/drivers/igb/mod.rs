@@ -259,10 +259,7 @@ impl<D: Device> Igb<D> {
         let (link, mut was_up) = (self.link.clone(), false);
         let work = move || {
             // Before the mailboxes are looked at: what comes later interrupts again.
-            let mut has_changed = hardware.has_link_changed();
-            if has_changed {
-                link.tell();
-            }
+            let mut has_changed = link.ask(|| hardware.has_link_changed());
             // Another may have seen the cause, which is cleared as it is read.
             let is_up = speed(hardware.status()).is_some();
             has_changed |= std::mem::replace(&mut was_up, is_up) != is_up;
@@ -340,10 +337,9 @@ impl<D: Device> Driver for Igb<D> {
         // The queues cannot ask: that takes a look at the bus.
         let gone = self.device.is_gone();
         self.lost.store(gone, Ordering::Relaxed);
-        if self.hardware.has_link_changed() {
-            self.link.tell();
-        }
-        self.link.look(self.hardware.status(), gone, gone)
+        let hardware = &self.hardware;
+        let (status, told) = (|| hardware.status(), || hardware.has_link_changed());
+        self.link.look(status, told, gone, gone)
     }
 
     fn statistics(&self) -> Statistics {

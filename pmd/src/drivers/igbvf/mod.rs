@@ -290,7 +290,8 @@ impl<D: Device> Driver for Igbvf<D> {
             self.lost.store(true, Ordering::Relaxed);
         }
         let lost = self.lost.load(Ordering::Relaxed);
-        self.link.look(self.bus.read32(STATUS.at), lost, gone)
+        let status = || self.bus.read32(STATUS.at);
+        self.link.look(status, || false, lost, gone)
     }
 
     fn statistics(&self) -> Statistics {

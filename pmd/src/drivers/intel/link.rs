@@ -21,6 +21,9 @@ pub(crate) fn speed(status: u32) -> Option<Megabits> {
     (status != GONE && status & UP != 0).then_some(Megabits(speed))
 }
 
+/// Times that a look is repeated for what is told meanwhile. A device may tell of changes for ever.
+const AGAIN: usize = 4;
+
 /// Counts the changes of a link from look to look.
 pub(crate) struct Watched(Mutex<Seen>);
 
@@ -37,21 +40,39 @@ impl Watched {
         Self(Mutex::new(Seen { link, told }))
     }
 
-    /// The device tells of a change, over which the next look may come too late.
-    pub(crate) fn tell(&self) {
+    /// Whether the device tells of a change (`told`, which is told once), over which the next look
+    /// may come too late.
+    pub(crate) fn ask(&self, told: impl Fn() -> bool) -> bool {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.told = true;
+        let told = told();
+        seen.told |= told;
+        told
     }
 
-    /// The link, by the status register, which was read behind whatever has been told. It is down
-    /// where the device is `gone`, and where nothing can come, whatever the register says (`lost`).
-    pub(crate) fn look(&self, status: u32, lost: bool, gone: bool) -> Link {
+    /// The link, by the status register, and whether the device tells of a change. It is down where
+    /// the device is `gone`, and where nothing can come, whatever the register says (`lost`).
+    pub(crate) fn look(
+        &self,
+        status: impl Fn() -> u32,
+        told: impl Fn() -> bool,
+        lost: bool,
+        gone: bool,
+    ) -> Link {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let gone = gone || status == GONE;
-        let speed = speed(status).filter(|_| !lost && !gone);
+        let mut was_told = std::mem::take(&mut seen.told) | told();
+        let mut now = status();
+        // What is told behind the register's back may be in it: it is no second change.
+        for _ in 0..AGAIN {
+            if !told() {
+                break;
+            }
+            was_told = true;
+            now = status();
+        }
+        let gone = gone || now == GONE;
+        let speed = speed(now).filter(|_| !lost && !gone);
         let up = speed.is_some();
-        let told = std::mem::take(&mut seen.told);
-        let more = match (up == seen.link.up, told) {
+        let more = match (up == seen.link.up, was_told) {
             (false, _) => 1,
             // There and back again.
             (true, true) => 2,
@@ -64,5 +85,68 @@ impl Watched {
             changes: seen.link.changes + more,
         };
         seen.link
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// A device: its link, and whether it has a change to tell of.
+    #[derive(Default)]
+    struct Device {
+        up: Cell<bool>,
+        tells: Cell<bool>,
+        /// The link changes in the moment before something is read for the n-th time.
+        changes_before: Cell<u32>,
+        reads: Cell<u32>,
+    }
+
+    impl Device {
+        fn change(&self) {
+            self.up.set(!self.up.get());
+            self.tells.set(true);
+        }
+
+        fn read<T>(&self, what: impl Fn() -> T) -> T {
+            self.reads.set(self.reads.get() + 1);
+            if self.reads.get() == self.changes_before.get() {
+                self.change();
+            }
+            what()
+        }
+
+        fn look(&self, watched: &Watched) -> Link {
+            let status = || self.read(|| u32::from(self.up.get()) * UP);
+            let told = || self.read(|| self.tells.take());
+            watched.look(status, told, false, false)
+        }
+    }
+
+    #[test]
+    fn a_change_is_one_whenever_it_happens() {
+        for moment in 1..8 {
+            let (watched, device) = (Watched::new(), Device::default());
+            device.changes_before.set(moment);
+            let looks = [(); 3].map(|()| device.look(&watched));
+            assert_eq!(
+                (looks[2].up, looks[2].changes),
+                (true, 1),
+                "before {moment}"
+            );
+        }
+    }
+
+    #[test]
+    fn there_and_back_again_is_two() {
+        let (watched, device) = (Watched::new(), Device::default());
+        device.change();
+        assert!(watched.ask(|| device.tells.take()) && !watched.ask(|| device.tells.take()));
+        device.change();
+        assert_eq!(device.look(&watched).changes, 2);
+        // Of one that tells for ever, no more than that.
+        assert_eq!(watched.look(|| 0, || true, false, false).changes, 4);
     }
 }
