@@ -139,18 +139,22 @@ impl Way {
         let mut server = Started::new(&[&inside[..], &["iperf3", "-s", "-1"]].concat())?;
         let to = IP_B.to_string();
         let client = [&["iperf3", "-J", "-c", &to], options].concat();
-        // Until the server listens, it is refused.
+        // Until the server listens, it is refused, and says so in its report.
         let mut said = Err(anyhow::anyhow!("never run"));
         wait_until("the server listens", || {
-            said = self.run(false, &client);
+            said = self.run(false, &client).and_then(|said| {
+                let said: Value = serde_json::from_str(&said)?;
+                let error = said.get("error");
+                ensure!(error.is_none(), "iperf3 {options:?}: {error:?}");
+                Ok(said)
+            });
+            if let Err(error) = &said {
+                println!("{error:#}");
+            }
             said.is_ok()
         })?;
-        // The client has the figures of both. A server sometimes waits for more, and is killed.
-        match server.ended() {
-            Ok(status) => ensure!(status == Some(0), "the server failed: {status:?}"),
-            Err(_) => println!("the server did not end by itself"),
-        }
-        Ok(serde_json::from_str(&said?)?)
+        ensure!(server.ended()? == Some(0), "the server failed");
+        said
     }
 
     /// Frames that the interfaces have received.
