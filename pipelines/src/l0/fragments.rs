@@ -7,11 +7,11 @@
 //!   | 32 B | an even number |
 //! ```
 
-use pollux_mempool::region::PageSize;
 use pollux_mempool::time::Tsc;
 use pollux_mempool::{Mbuf, Mempool, PoolCache, PoolConfig, PoolError};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use super::own_pool;
 use crate::formats::hits::{EventSink, MAX_HITS};
 use crate::rich::Hit;
 use crate::stage::Moment;
@@ -68,16 +68,7 @@ const fn stored(hits: usize) -> usize {
 /// # Errors
 /// As [`Mempool::new`].
 pub fn fragment_pool(buffers: usize, memory: PoolConfig) -> Result<Mempool, PoolError> {
-    Mempool::new(PoolConfig {
-        buffers,
-        data_room: ROOM,
-        headroom: 0,
-        pages: match memory.pages {
-            PageSize::Gib1 => PageSize::Mib2,
-            pages => pages,
-        },
-        ..memory
-    })
+    own_pool(buffers, ROOM, memory)
 }
 
 /// Fragments of one frame or of several, in their order. A frame may go on in the next buffer.

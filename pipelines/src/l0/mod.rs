@@ -35,13 +35,28 @@ pub use fragments::{Fragment, Fragments, fragment_pool};
 pub use record::{L0_EVENT, L0Record, PrimitiveId};
 pub use stats::{EventCounts, L0Stats, SourceCounts};
 
-use pollux_mempool::Mbuf;
+use pollux_mempool::region::PageSize;
+use pollux_mempool::{Mbuf, Mempool, PoolConfig, PoolError};
 use pollux_pmd::stream::StreamId;
 
 use crate::stage::Moment;
 
 /// Most sources of one event.
 pub const MAX_SOURCES: usize = 16;
+
+/// A pool of the trigger's own, for what no port sees: no headroom, and no page of 1 GiB for it.
+fn own_pool(buffers: usize, data_room: usize, memory: PoolConfig) -> Result<Mempool, PoolError> {
+    Mempool::new(PoolConfig {
+        buffers,
+        data_room,
+        headroom: 0,
+        pages: match memory.pages {
+            PageSize::Gib1 => PageSize::Mib2,
+            pages => pages,
+        },
+        ..memory
+    })
+}
 
 /// A received datagram of a known stream.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 
 pub(crate) mod interface;
 
+use std::net::UdpSocket;
 use std::time::Instant;
 
 use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache, PoolConfig};
@@ -10,7 +11,7 @@ use pollux_pmd::{
     Balance, Cause, Ledger, PortConfig, PortError, Registry, RxState, StartedPort, Tally,
 };
 
-use pollux_netns::{Cable, Namespace};
+use pollux_netns::{Cable, Namespace, assert_udp, payload, udp_frame};
 
 pub(crate) use pollux_netns::PATIENCE;
 
@@ -181,5 +182,25 @@ impl Port {
         drop(self.cache);
         assert_eq!(self.pool.available(), self.pool.buffers());
         self.ledger.check().unwrap()
+    }
+
+    /// Datagrams in frames of these lengths from a socket on port 7000, and back to it, byte for
+    /// byte, of a port that has sent nothing before; how many, each way.
+    pub(crate) fn exchange(&mut self, peer: &UdpSocket, frame_lens: &[usize]) -> u64 {
+        for (i, &len) in frame_lens.iter().enumerate() {
+            let data = payload(len - 42, i as u8);
+            assert_eq!(peer.send(&data).unwrap(), data.len());
+            let frames = self.receive(1);
+            assert_eq!(frames.len(), 1, "{len} B");
+            assert_udp(&frames[0].bytes, 7000, &data);
+
+            assert_eq!(self.send(&[udp_frame(7000, &data)]), 1);
+            let mut got = vec![0; 65_536];
+            let n = peer.recv(&mut got).unwrap();
+            assert_eq!(got[..n], data, "{len} B");
+        }
+        let n = frame_lens.len() as u64;
+        assert_eq!(self.sent(), (n, 0));
+        n
     }
 }

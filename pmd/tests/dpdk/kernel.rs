@@ -1,7 +1,7 @@
 //! DPDK's packet sockets on a veth pair, against sockets of the kernel.
 
 use pollux_mempool::{Mempool, PoolConfig};
-use pollux_netns::{Cable, Namespace, assert_udp, payload, udp_frame};
+use pollux_netns::{Cable, Namespace, payload};
 use pollux_pmd::{Cause, RxState};
 
 use crate::common::Port;
@@ -16,20 +16,7 @@ fn frames_cross_both_ways_byte_for_byte() {
     let mut port = Port::open(&cable, "dpdk:net_af_packet_a;iface=va");
     let peer = cable.peer(7000);
     let lens = [60, 61, 64, 128, 511, 512, 1000, 1500, 1514];
-    for (i, &len) in lens.iter().enumerate() {
-        let data = payload(len - 42, i as u8);
-        assert_eq!(peer.send(&data).unwrap(), data.len());
-        let frames = port.receive(1);
-        assert_eq!(frames.len(), 1, "{len} B");
-        assert_udp(&frames[0].bytes, 7000, &data);
-
-        assert_eq!(port.send(&[udp_frame(7000, &data)]), 1);
-        let mut got = vec![0; 65_536];
-        let n = peer.recv(&mut got).unwrap();
-        assert_eq!(got[..n], data, "{len} B");
-    }
-    let n = lens.len() as u64;
-    assert_eq!(port.sent(), (n, 0));
+    let n = port.exchange(&peer, &lens);
     let counters = port.started.port.statistics();
     assert!(
         counters.contains(&("rx_good_packets".into(), n)),
@@ -60,17 +47,7 @@ fn jumbo_frames_cross_both_ways_in_large_buffers() {
     assert!(error.contains("an MTU of 9000 asked for"), "{error}");
     let mut port = Port::with_pool(&cable.a, JUMBO, 1, pool).unwrap();
     let peer = cable.peer(7000);
-    for (i, len) in [60, 1514, 4097, 9013, 9014].into_iter().enumerate() {
-        let data = payload(len - 42, i as u8);
-        peer.send(&data).unwrap();
-        let frames = port.receive(1);
-        assert_eq!(frames.len(), 1, "{len} B");
-        assert_udp(&frames[0].bytes, 7000, &data);
-        assert_eq!(port.send(&[udp_frame(7000, &data)]), 1);
-        let mut got = vec![0; 65_536];
-        let n = peer.recv(&mut got).unwrap();
-        assert_eq!(got[..n], data, "{len} B");
-    }
+    assert_eq!(port.exchange(&peer, &[60, 1514, 4097, 9013, 9014]), 5);
     let balance = port.stop();
     assert_eq!((balance.from_wire, balance.delivered), (5, 5));
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use pollux_mempool::{Mempool, PoolConfig};
-use pollux_netns::{Cable, Namespace, assert_udp, payload, udp_frame};
+use pollux_netns::{Cable, Namespace, payload};
 use pollux_pmd::{Cause, Registry};
 
 use crate::common::{PATIENCE, Port, config, pool};
@@ -33,20 +33,7 @@ fn frames_in_several_buffers_cross_both_ways() {
     let peer = namespace.peer(7000);
     // Around the ends of one buffer, of several, and of the longest frame.
     let lens = [60, 255, 256, 257, 511, 512, 513, 1024, 1513, 1514];
-    for (i, &len) in lens.iter().enumerate() {
-        let data = payload(len - 42, i as u8);
-        assert_eq!(peer.send(&data).unwrap(), data.len());
-        let frames = port.receive(1);
-        assert_eq!(frames.len(), 1, "{len} B");
-        assert_udp(&frames[0].bytes, 7000, &data);
-
-        assert_eq!(port.send(&[udp_frame(7000, &data)]), 1);
-        let mut got = vec![0; 65_536];
-        let n = peer.recv(&mut got).unwrap();
-        assert_eq!(got[..n], data, "{len} B");
-    }
-    let n = lens.len() as u64;
-    assert_eq!(port.sent(), (n, 0));
+    let n = port.exchange(&peer, &lens);
     let balance = port.stop();
     assert_eq!((balance.from_wire, balance.delivered), (n, n));
 }

@@ -16,20 +16,7 @@ fn both_ways(options: &str, frame_lens: &[usize]) {
         return;
     };
     let peer = namespace.peer(7000);
-    for (i, &len) in frame_lens.iter().enumerate() {
-        let data = payload(len - 42, i as u8);
-        assert_eq!(peer.send(&data).unwrap(), data.len());
-        let frames = port.receive(1);
-        assert_eq!(frames.len(), 1, "{len} B");
-        assert_udp(&frames[0].bytes, 7000, &data);
-
-        assert_eq!(port.send(&[udp_frame(7000, &data)]), 1);
-        let mut got = vec![0; 65_536];
-        let n = peer.recv(&mut got).unwrap();
-        assert_eq!(got[..n], data, "{len} B");
-    }
-    let n = frame_lens.len() as u64;
-    assert_eq!(port.sent(), (n, 0));
+    let n = port.exchange(&peer, frame_lens);
     let balance = port.stop();
     assert_eq!((balance.from_wire, balance.delivered), (n, n));
     assert_eq!(balance.bytes, frame_lens.iter().sum::<usize>() as u64);

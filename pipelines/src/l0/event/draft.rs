@@ -1,10 +1,10 @@
 //! An event that is being built.
 
-use pollux_mempool::region::PageSize;
 use pollux_mempool::{Mbuf, Mempool, PoolCache, PoolConfig, PoolError, hint};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{BUILT, Event, EventHead, FRONT, Front, Head, MAX_EVENT_HITS};
+use crate::l0::own_pool;
 use crate::merge::Span;
 use crate::rich::Hit;
 
@@ -26,16 +26,7 @@ struct Room {
 /// # Errors
 /// As [`Mempool::new`].
 pub fn event_pool(events: usize, memory: PoolConfig) -> Result<Mempool, PoolError> {
-    Mempool::new(PoolConfig {
-        buffers: events,
-        data_room: size_of::<Room>(),
-        headroom: 0,
-        pages: match memory.pages {
-            PageSize::Gib1 => PageSize::Mib2,
-            pages => pages,
-        },
-        ..memory
-    })
+    own_pool(events, size_of::<Room>(), memory)
 }
 
 /// An event to which hits are added, in a buffer of an [`event_pool`].
