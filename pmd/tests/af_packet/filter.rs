@@ -10,8 +10,16 @@ const GROUP: [u8; 6] = [1, 0, 0x5e, 0, 0, 0xfb];
 const OTHER_GROUP: [u8; 6] = [0x33, 0x33, 0, 0, 0, 0x07];
 const STRANGER: [u8; 6] = [2, 0, 0, 0, 0, 0x77];
 
+/// Groups that nobody asks for.
+const STRANGE_GROUPS: [[u8; 6]; 3] = [
+    [0x33, 0x33, 0, 0, 7, 1],
+    [0x33, 0x33, 0, 0, 7, 2],
+    [0x33, 0x33, 0, 0, 7, 3],
+];
+
 /// A cable whose near end is under `mv`, a macvlan interface: that one filters by address, as a
-/// NIC does and a veth does not.
+/// NIC does and a veth does not. As some NICs, it knows groups by 8 bits of a hash, with a seed that
+/// nobody knows: one that was not asked for may pass.
 fn filtered() -> Option<(Cable, [u8; 6])> {
     let cable = Cable::new(1500)?;
     cable
@@ -50,18 +58,27 @@ fn frames_for_others_come_when_asked_for() {
     let Some((cable, own)) = filtered() else {
         return;
     };
-    let all = [GROUP, STRANGER, own, OTHER_GROUP];
-    for (options, expected) in [
-        ("", vec![own]),
-        (",multicast=01:00:5e:00:00:fb", vec![GROUP, own]),
+    let groups = [&[GROUP, OTHER_GROUP][..], &STRANGE_GROUPS].concat();
+    let all = [&[STRANGER, own], &groups[..]].concat();
+    for (options, asked) in [
+        ("", vec![]),
+        (",multicast=01:00:5e:00:00:fb", vec![GROUP]),
         (
             ",multicast=33:33:00:00:00:07+01:00:5e:00:00:fb",
-            vec![GROUP, own, OTHER_GROUP],
+            vec![GROUP, OTHER_GROUP],
         ),
-        (",multicast=all", vec![GROUP, own, OTHER_GROUP]),
+        (",multicast=all", groups.clone()),
     ] {
         let spec = format!("af_packet:mv{options}");
-        assert_eq!(heard(&cable, &spec, &all), expected, "{spec}");
+        let heard = heard(&cable, &spec, &all);
+        assert!(heard.contains(&own), "{spec}: {heard:x?}");
+        assert!(!heard.contains(&STRANGER), "{spec}: {heard:x?}");
+        let came = |group: &&[u8; 6]| heard.contains(*group);
+        let missing: Vec<_> = asked.iter().filter(|group| !came(group)).collect();
+        assert!(missing.is_empty(), "{spec}: no {missing:x?}");
+        let strange = groups.len() - asked.len();
+        let passed = groups.iter().filter(came).count() - asked.len();
+        assert!(strange == 0 || passed < strange, "{spec}: {heard:x?}");
     }
 }
 
