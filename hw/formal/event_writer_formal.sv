@@ -5,9 +5,11 @@
 // is overwritten. Where sources look at `room`, none is thrown away. What is offered to the host bus
 // stands until it is taken.
 // formal: aiger
-// formal: bounded 14
+// formal: induction 3
 // formal: cover 14
 // mutant: = !passes[0]; => = passes[0];
+// mutant: {1'b0, used} + ROOM <= => {1'b0, used} + 1'b1 <=
+// mutant: if (m_taken) busy => if (m_desc_ready) busy
 
 module event_writer_formal (
     input logic         clk,
@@ -35,6 +37,16 @@ module event_writer_formal (
     logic          m_taken;
 
     event_writer #(.SOURCES(2), .EVENT_QUEUES(2), .ROOM(2)) dut (.*);
+
+    // Yosys joins wires of these names to those inside.
+    (* hierconn *) wire         \dut.busy , \dut.arbiter.locked ;
+    (* hierconn *) wire [2:0]   \dut.to ;
+    (* hierconn *) wire [63:0]  \dut.accepted ;
+    (* hierconn *) wire [255:0] \dut.second ;
+    wire         busy = \dut.busy , locked = \dut.arbiter.locked ;
+    wire [2:0]   to = \dut.to ;
+    wire [63:0]  accepted = \dut.accepted ;
+    wire [255:0] second = \dut.second ;
 
     logic running = 0;
     always_ff @(posedge clk) running <= 1'b1;
@@ -66,15 +78,29 @@ module event_writer_formal (
         if (release_one && released != sts_queue_produced[31:0]) released <= released + 1'b1;
     end
 
+    // What the state may be: a record is taken in, offered, on the bus, told as taken; then the next.
+    wire [31:0] last    = taken - 1'b1;
+    wire [31:0] waiting = taken - released + offered[0] + offered[1];
+
+    always_comb if (!running) assert (taken == 0 && written == 0 && released == 0 && offered == 0 && !under_way && !told);
+
+    always_comb if (running) begin
+        assert (!locked && {1'b0, m_desc_valid} + under_way + told == {1'b0, busy});
+        assert (m_data_tvalid == (m_desc_valid || under_way));
+        if (m_desc_valid) assert (!m_data_tlast);
+        assert (accepted == {32'd0, taken} && written == taken - m_desc_valid);
+        assert (sts_queue_produced == {32'd0, taken - busy} && sts_queue_produced[31:0] - released <= 4);
+        assert (waiting <= 4);
+        if (busy) assert (to == 0);
+        if (m_data_tvalid && !m_data_tlast) assert (second[255] == !last[2]);
+    end
+
     always_ff @(posedge clk) if (running) begin
         assert (s_event_ready != 2'b11 && (s_event_ready & ~s_event_valid) == 0);
         assert (!inc_discarded);
         assert (taken - released <= 4);
-        assert (written == taken || written + 1 == taken);
-        if (m_desc_valid) assert (m_desc_address == {written[1:0], 6'd0} && m_desc_length == 64);
-        if (m_desc_valid) assert (written - released < 4);
-        if (m_data_tvalid && m_data_tlast) assert (m_data_tdata[255] == !(written[2] ^ (written[1:0] == 0)));
-        assert (sts_queue_produced[31:0] <= written && sts_queue_produced[63:32] == 0);
+        if (m_desc_valid) assert (m_desc_address == {last[1:0], 6'd0} && m_desc_length == 64 && last - released < 4);
+        if (m_data_tvalid && m_data_tlast) assert (m_data_tdata[255] == !last[2]);
         if ($past(running && m_desc_valid && !m_desc_ready)) assert (m_desc_valid && $stable(m_desc_address));
         if ($past(running && m_data_tvalid && !m_data_tready)) begin
             assert (m_data_tvalid && $stable(m_data_tdata) && $stable(m_data_tlast));
