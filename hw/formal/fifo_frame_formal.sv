@@ -3,7 +3,7 @@
 // Exactly the words of the good frames that found room leave, in order; an offer stands until it
 // is taken; every frame has left, or has been told as full or bad, or is held.
 // formal: aiger
-// formal: bounded 12
+// formal: always 12
 // formal: cover 12
 // mutant: else tail <= committed; => else tail <= committed + 1'b1;
 
@@ -20,32 +20,44 @@ module fifo_frame_formal (
 
     fifo_frame #(.WIDTH(1), .DEPTH(4)) dut (.*);
 
+    // Yosys joins wires of these names to those inside.
+    (* hierconn *) wire       \dut.lost , \dut.fetched ;
+    (* hierconn *) wire [2:0] \dut.head , \dut.tail , \dut.committed ;
+    wire       lost = \dut.lost , fetched = \dut.fetched ;
+    wire [2:0] head = \dut.head , tail = \dut.tail , whole_inside = \dut.committed ;
+
     logic running = 0;
     always_ff @(posedge clk) running <= 1'b1;
     always_comb assume (rst == !running);
 
-    // The words of good frames and of the one that comes in are counted; any one place is watched.
-    (* anyconst *) logic [3:0] place;
-    logic [3:0] written = 0, committed = 0, read = 0;
+    // The words of good frames and of the one that comes in are counted, modulo 8: at most 6 are inside.
+    // Any one place is watched.
+    (* anyconst *) logic [2:0] place;
+    logic [2:0] written = 0, committed = 0, read = 0;
     logic [1:0] word;
 
     // What became of a frame is told the cycle after its last word.
     logic       ended = 0, ended_bad = 0, crowded = 0, frame_crowded = 0;
     wire        kept   = ended && !event_full && !event_bad;
-    wire  [3:0] base   = ended && !kept ? committed : written;
-    wire  [3:0] whole  = kept ? written : committed;
-    // Words inside, before one that comes in now, are at most this.
-    wire  [3:0] inside = base - read;
+    wire  [2:0] base   = ended && !kept ? committed : written;
+    wire  [2:0] whole  = kept ? written : committed;
+    // Words inside, before one that comes in now, are at most this. What is behind 7 words is lost.
+    wire  [2:0] inside = base - read;
+    wire        counts = s_valid && inside < 7;
 
+    // The watched word has come, in a good frame, and has not left.
+    wire  [2:0] held  = committed - read;
+    wire  [2:0] ahead = place - read;
+    wire        is_in = ahead < held;
     logic [1:0] known = 0;
-    always_ff @(posedge clk) known <= {known[0], place < committed};
+    always_ff @(posedge clk) known <= {known[0] && is_in, is_in && !(m_valid && m_ready && ahead == 0)};
 
     always_ff @(posedge clk) if (running) begin
         ended     <= s_valid && s_last;
         ended_bad <= s_bad;
         committed <= whole;
-        written   <= base + {3'b0, s_valid};
-        if (s_valid && base == place) word <= {s_last, s_data};
+        written   <= base + {2'b0, counts};
+        if (counts && base == place) word <= {s_last, s_data};
         if (m_valid && m_ready) read <= read + 1'b1;
         // A frame may be refused only if a word of it met four others.
         if (s_valid) begin
@@ -59,12 +71,15 @@ module fifo_frame_formal (
         if (event_full) assert (ended && frame_crowded);
         if (event_bad) assert (ended && ended_bad);
         if (kept) assert (!ended_bad);
-        if (m_valid) assert (read < committed);
+        // How the pointers stand to what is counted: so the solver need not find that.
+        assert (head == 3'(read + fetched + m_valid) && whole_inside == whole && (lost || tail == base));
+        assert (held <= 6);
+        if (m_valid) assert (held != 0);
         if (m_valid && read == place) assert ({m_last, m_data} == word);
         if ($past(running && m_valid && !m_ready)) assert (m_valid && $stable(m_data) && $stable(m_last));
         // A word that is known to be good for two cycles is offered as soon as it is the next.
         if (known[1] && read == place) assert (m_valid);
         cover (event_full && committed >= 3);
-        cover (read >= 5 && read == committed);
+        cover (read == 5 && held == 0);
     end
 endmodule
