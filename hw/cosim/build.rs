@@ -24,6 +24,8 @@ mod verilate {
     const RTL: &str = "../rtl";
     const SHIM: &str = "shim";
     const TOP: &str = "pollux_card";
+    /// What it says it was built from: `GIT_HASH` of the card's model.
+    const GIT_HASH: &str = "-GGIT_HASH=160'h0123456789abcdeffedcba98765432100f1e2d3c";
     const TRACE: bool = cfg!(feature = "trace");
     const COVERAGE: bool = cfg!(feature = "coverage");
 
@@ -82,6 +84,7 @@ mod verilate {
                 "--top-module",
                 TOP,
                 "-O3",
+                GIT_HASH,
                 "--Mdir",
             ])
             .arg(out);

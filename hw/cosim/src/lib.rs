@@ -23,6 +23,7 @@ mod pins;
 pub mod port;
 pub mod rig;
 pub mod suite;
+mod touched;
 #[cfg(has_verilator)]
 pub mod verilated;
 

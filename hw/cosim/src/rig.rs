@@ -12,6 +12,7 @@ use pollux_mempool::region::PageSize;
 use pollux_pmd::bus::{Bus, BusError, Device, DmaMapping, DmaMemory};
 use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpEndpoint, UdpTemplate};
 
+use crate::touched::Touched;
 use crate::{CosimBus, CosimDevice};
 
 /// Where lists see their memory; no address of this process.
@@ -82,6 +83,7 @@ pub struct Rig<C: SimulatedCard> {
     consumed: [u32; 8],
     /// Descriptors of each ring.
     posted: [u32; 4],
+    touched: Touched,
     /// Events that cannot be.
     pub wrong: u64,
 }
@@ -114,6 +116,7 @@ impl<C: SimulatedCard> Rig<C> {
             lists,
             consumed,
             posted: [0; 4],
+            touched: Touched::default(),
             wrong: 0,
         };
         rig.write64(&tlb::THIS, 0, tlb::ENTRY_VIRTUAL, 0, VIRTUAL);
@@ -152,30 +155,31 @@ impl<C: SimulatedCard> Rig<C> {
 
     /// Writes number `n` of a register in a block.
     pub fn write(&self, block: &Block, which: usize, register: Register, n: usize, value: u32) {
-        self.bus
-            .write32(block.at + which * block.step + register.of(n), value);
+        self.touched.written(block, register, value);
+        self.bus.write32(place(block, which, register, n), value);
     }
 
     /// Writes one of 64 bits.
     pub fn write64(&self, block: &Block, which: usize, register: Register, n: usize, value: u64) {
-        let at = block.at + which * block.step + register.of(n);
-        self.bus.write32(at, value as u32);
-        self.bus.write32(at + 4, (value >> 32) as u32);
+        self.write(block, which, register, n, value as u32);
+        let high = place(block, which, register, n) + 4;
+        self.bus.write32(high, (value >> 32) as u32);
     }
 
     /// Reads a register.
     #[must_use]
     pub fn read(&self, block: &Block, which: usize, register: Register, n: usize) -> u32 {
-        self.bus
-            .read32(block.at + which * block.step + register.of(n))
+        let value = self.bus.read32(place(block, which, register, n));
+        self.touched.read(block, register, value);
+        value
     }
 
     /// Reads one of 64 bits.
     #[must_use]
     pub fn read64(&self, block: &Block, which: usize, register: Register, n: usize) -> u64 {
-        let at = block.at + which * block.step + register.of(n);
-        let low = self.bus.read32(at);
-        u64::from(self.bus.read32(at + 4)) << 32 | u64::from(low)
+        let low = self.read(block, which, register, n);
+        let high = self.bus.read32(place(block, which, register, n) + 4);
+        u64::from(high) << 32 | u64::from(low)
     }
 
     /// Gives a list its buffers, and switches it on. `size` is a multiple of 64; `timeout` is in
@@ -320,10 +324,17 @@ impl<C: SimulatedCard> Rig<C> {
     /// malformed, bad version.
     #[must_use]
     pub fn outcomes(&self, list: u16) -> [u64; 8] {
-        std::array::from_fn(|i| {
-            let at = clop::THIS.at + clop::OUTCOME_PLACED.of(list.into()) + 8 * i;
-            u64::from(self.bus.read32(at)) | u64::from(self.bus.read32(at + 4)) << 32
-        })
+        [
+            clop::OUTCOME_PLACED,
+            clop::OUTCOME_NO_BUFFER,
+            clop::OUTCOME_NO_EVENT,
+            clop::OUTCOME_OVERSIZE,
+            clop::OUTCOME_FAULT,
+            clop::OUTCOME_OFF,
+            clop::OUTCOME_MALFORMED,
+            clop::OUTCOME_BAD_VERSION,
+        ]
+        .map(|outcome| self.read64(&clop::THIS, 0, outcome, list.into()))
     }
 
     fn ports_known(&self) -> usize {
@@ -415,6 +426,11 @@ impl<C: SimulatedCard> Rig<C> {
         debug_assert!(read.is_ok() && at + len <= self.memory.region().len());
         bytes
     }
+}
+
+/// Where number `n` of a register is, in one of several blocks.
+fn place(block: &Block, which: usize, register: Register, n: usize) -> usize {
+    block.at + which * block.step + register.of(n)
 }
 
 /// A port of the card, and a UDP port there.

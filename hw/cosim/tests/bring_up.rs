@@ -47,6 +47,41 @@ mod verilated {
         }
     }
 
+    /// The streams of a port are 64 bytes of registers.
+    #[test]
+    fn accesses_of_up_to_64_bytes_are_split() {
+        // Of the block and the second beat, in steps of bytes.
+        let places = [
+            (0, 64),
+            (4, 60),
+            (3, 10),
+            (33, 31),
+            (0, 32),
+            (28, 8),
+            (61, 3),
+        ];
+        for seed in 0..2 {
+            let card = card(seed, Behaviour::adversarial());
+            let base = port::THIS.at + port::STREAM.at;
+            let writable = port::STREAM.writable.to_le_bytes();
+            let mut known = [0; 64];
+            card.with(|card, memory| {
+                for (n, (at, len)) in places.into_iter().enumerate() {
+                    let bytes: Vec<u8> = (0..len).map(|i| (i * 37 + n * 11) as u8 ^ 0xa5).collect();
+                    card.write_bytes(memory, 0, base + at, &bytes);
+                    for (i, byte) in bytes.iter().enumerate() {
+                        known[at + i] = byte & writable[(at + i) % 4];
+                    }
+                    for (at, len) in places {
+                        let read = card.read_bytes(memory, 0, base + at, len);
+                        assert_eq!(read, known[at..at + len], "{len} bytes at {at}");
+                    }
+                }
+            });
+            no_violations(&card);
+        }
+    }
+
     /// Payloads of all lengths to two streams of each port, and whole frames to the catch-all.
     #[test]
     fn what_comes_by_the_wire_is_in_memory_when_it_is_announced() {

@@ -10,6 +10,10 @@ pub mod registers;
 mod simulated;
 mod soft;
 
+/// The commit that simulated cards say they were built from: none, so that a test knows it.
+pub const GIT_HASH: [u8; 20] =
+    *b"\x01\x23\x45\x67\x89\xab\xcd\xef\xfe\xdc\xba\x98\x76\x54\x32\x10\x0f\x1e\x2d\x3c";
+
 pub use map::{Block, Register};
 pub use simulated::{FrameEnd, Host, LinkSignal, ReadError, SimulatedCard, TimingInput, WireFrame};
 pub use soft::SoftCard;

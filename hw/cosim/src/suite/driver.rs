@@ -254,6 +254,39 @@ pub fn a_port_outlives_failed_reads<C: SimulatedCard>(make: Make<'_, C>) {
     assert_eq!(errors, 8);
 }
 
+/// A host that takes nothing, so that the fifo of the port is full, and then a loop that is away, so that
+/// its list is: what found no room is counted as that, and the port goes on.
+pub fn a_port_outlives_overflows<C: SimulatedCard>(make: Make<'_, C>) {
+    let (device, pool) = (CosimDevice::new(make()), pool());
+    let port = configured(&device, &pool, 1);
+    let mut bench = Bench::start(&device, &pool, port);
+    let bus = device.bar(0, 128 << 10).unwrap();
+    let mut put = 0;
+    for quiesce in [1, 0] {
+        bus.write32(host::THIS.at + host::CTRL.at, quiesce);
+        for _ in 0..50 {
+            bench.put(0, WireFrame::good(frame(9014)));
+        }
+        // 7.2 us each.
+        device.advance(Ns(400_000));
+        bus.write32(host::THIS.at + host::CTRL.at, 0);
+        device.advance(Ns(20_000));
+        let found = bench.receive(0).len() as u64;
+        assert!((1..50).contains(&found), "{found} of 50");
+        bench.put(0, WireFrame::good(frame(100)));
+        assert_eq!(bench.received(0, 1), [frame(100)]);
+        put += 51;
+    }
+    let (_, balance, _) = bench.stop();
+    assert_eq!(balance.from_wire, put);
+    let full = balance.dropped_for(Cause::RingFull);
+    assert_eq!(
+        (full, full),
+        (balance.dropped_total(), put - balance.delivered),
+        "{balance}"
+    );
+}
+
 /// Frames good and bad, bursts, pauses, pools that are empty: nothing is lost without a cause.
 pub fn a_soak_balances<C: SimulatedCard>(make: Make<'_, C>) {
     let (device, pool) = (CosimDevice::new(make()), pool());

@@ -25,6 +25,8 @@ fn announce<C: SimulatedCard>(rig: &Rig<C>, buffers: usize) {
 pub fn interrupts_come_by_count_or_by_time<C: SimulatedCard>(make: Make<'_, C>) {
     let mut rig = rig(make);
     let _vectors = rig.device.interrupts(8).unwrap();
+    let status = rig.read(&host::THIS, 0, host::STATUS, 0);
+    assert_eq!(status & 7, 7, "idle, a master, with MSI-X");
     rig.add_list(0, 64, 1000);
     rig.add_stream(0, 0, 5000, Form::Payload);
     rig.enable(0);

@@ -80,6 +80,10 @@ pub fn what_is_sent_into_a_fault_is_thrown_away<C: SimulatedCard>(make: Make<'_,
             .device
             .with(|card, _| card.set_signal(0, signal));
         sending.rig.advance(5 * US);
+        let status = sending.rig.read(&port::THIS, 0, port::MAC_STATUS, 0);
+        let is_local = signal == LinkSignal::LocalFault;
+        // No link; a local fault; a remote one.
+        assert_eq!(status & 7, if is_local { 2 } else { 4 }, "{signal:?}");
         sending.packet(b"lost", 0, 0);
         sending.doorbell();
         assert!(sending.payloads().is_empty(), "{signal:?}");

@@ -20,6 +20,7 @@ mod offload;
 mod receive;
 mod registers;
 mod streams;
+mod tells;
 mod timing;
 mod transmit;
 
@@ -36,6 +37,7 @@ pub use offload::*;
 pub use receive::*;
 pub use registers::*;
 pub use streams::*;
+pub use tells::*;
 pub use timing::*;
 pub use transmit::*;
 
@@ -101,10 +103,13 @@ macro_rules! conformance {
             halves_and_bytes_of_registers_are_honoured,
             bytes_of_flags_and_commands_are_honoured,
             a_station_is_written_as_a_whole,
+            a_card_tells_what_it_is,
+            what_was_done_is_counted,
             each_stream_has_its_own_list,
             whole_frames_go_to_the_catch_all,
             each_lost_frame_has_one_cause,
             containers_are_expanded,
+            containers_that_contradict_themselves_are_refused,
             a_full_buffer_is_announced,
             a_timeout_and_a_flush_announce_what_is_there,
             a_list_without_a_buffer_refuses_and_goes_on,
@@ -135,12 +140,14 @@ macro_rules! conformance {
             bad_descriptors_cost_their_packet,
             reads_that_fail_cost_their_packet,
             a_ring_whose_descriptors_cannot_be_read_stops,
+            a_ring_waits_for_room_in_its_queue,
             pings_and_arp_are_answered,
             a_station_is_asked_for,
             a_port_passes_frames_each_way,
             a_port_starts_twenty_times,
             a_port_stops_under_traffic,
             a_port_outlives_failed_reads,
+            a_port_outlives_overflows,
             streams_come_without_a_copy,
             datagrams_get_their_headers_from_the_card,
             datagrams_without_a_station_are_counted,

@@ -157,6 +157,67 @@ pub fn each_lost_frame_has_one_cause<C: SimulatedCard>(make: Make<'_, C>) {
     end(rig);
 }
 
+/// A container of so many events.
+fn container(events: u8, body: &[u8]) -> Vec<u8> {
+    let mut bytes = b"PXRH\x01\0\0\0\0\0\0\0".to_vec();
+    bytes.extend([events, 0, body.len() as u8, 0]);
+    bytes.extend([0; 8]);
+    bytes.extend(body);
+    bytes
+}
+
+/// Each way in which events are more, less or other than the header says; those between them are good.
+pub fn containers_that_contradict_themselves_are_refused<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut rig = rig(make);
+    rig.add_list(2, 4096, 1000);
+    rig.add_stream(0, 2, 5002, Form::Hits);
+    rig.enable(0);
+    // An event: how far its slot is from the one before, hits, the gap before each index, times.
+    let good = container(3, &[0, 0, 4, 2, 5, 0x85, 1, 7, 8, 0, 0]);
+    let bad = [
+        ("no first slot", container(1, &[1, 0])),
+        (
+            "a slot of three bytes",
+            container(2, &[0, 0, 0x80, 0x80, 0]),
+        ),
+        (
+            "an index of no photomultiplier",
+            container(1, &[0, 1, 0xff, 0x7f, 9]),
+        ),
+        (
+            "an index of three bytes",
+            container(1, &[0, 1, 0x80, 0x80, 9]),
+        ),
+        ("bytes behind the last event", container(1, &[0, 0, 0])),
+        ("an event less than it says", container(2, &[0, 0])),
+        ("an end among indices", container(1, &[0, 2, 1])),
+        ("an end among times", container(1, &[0, 2, 1, 1, 9])),
+        ("a time that does not fit", {
+            let mut late = container(2, &[0, 0, 0, 0]);
+            late[16..24].fill(0xff);
+            late
+        }),
+    ];
+    for (_, payload) in &bad {
+        rig.put(0, datagram(0, 7, 5002, &good));
+        rig.put(0, datagram(0, 7, 5002, payload));
+    }
+    let found = settle(&mut rig);
+    let (outcomes, n) = (rig.outcomes(2), bad.len() as u64);
+    assert_eq!(outcomes, [n, 0, 0, 0, 0, 0, n, 0]);
+    // Slots 0, 5 and 6; indices 5 and 139.
+    let mut expanded = good[..24].to_vec();
+    expanded[4] = 129;
+    expanded.extend([0; 8]);
+    expanded.extend([5, 0, 0, 0, 2, 0, 0, 0, 5, 0, 139, 0, 7, 8, 0, 0]);
+    expanded.extend([6, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(found.len() as u64, n);
+    for payload in found {
+        assert_eq!(payload.bytes, expanded);
+    }
+    end(rig);
+}
+
 /// The worked example of the container's page, and what a reader refuses.
 pub fn containers_are_expanded<C: SimulatedCard>(make: Make<'_, C>) {
     let page = include_str!("../../../../docs/formats/rich-hits.md");

@@ -401,6 +401,37 @@ pub fn a_ring_whose_descriptors_cannot_be_read_stops<C: SimulatedCard>(make: Mak
     end(sending.rig);
 }
 
+/// A queue that is off has no room: what a ring has to tell of waits, and nothing is lost.
+pub fn a_ring_waits_for_room_in_its_queue<C: SimulatedCard>(make: Make<'_, C>) {
+    let mut sending = Sending::new(make);
+    let control = event::QUEUE_CTRL;
+    let on = sending.rig.read(&event::THIS, 0, control, QUEUE);
+    let switch = |sending: &Sending<C>, to| {
+        sending.rig.write(&event::THIS, 0, control, QUEUE, to);
+    };
+    let status = |sending: &Sending<C>| sending.rig.read(&tx::THIS, 0, tx::RING_STATUS, 0) & 7;
+    switch(&sending, on & !1);
+    for _ in 0..RING {
+        sending.packet(b"told later", 0, 0);
+    }
+    sending.doorbell();
+    assert_eq!(
+        status(&sending),
+        4,
+        "it waits, at work and without an error"
+    );
+    assert!(sending.events().is_empty());
+    let mut payloads = sending.payloads();
+    switch(&sending, on);
+    sending.rig.advance(20 * US);
+    payloads.extend(sending.payloads());
+    assert_eq!(payloads, [b"told later"; RING as usize]);
+    let told: Vec<_> = (1..=RING).map(|done| (done, 1, 0)).collect();
+    assert_eq!(sending.events(), told);
+    assert_eq!(status(&sending), 1, "it is at rest");
+    end(sending.rig);
+}
+
 /// A packet waits until its station has answered, or has been asked for often enough.
 pub fn a_station_is_asked_for<C: SimulatedCard>(make: Make<'_, C>) {
     let mut sending = Sending::new(make);

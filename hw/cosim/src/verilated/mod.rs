@@ -163,6 +163,28 @@ impl VerilatedCard {
         self.watch.take().unwrap_or_default()
     }
 
+    /// Reads some bytes of registers by one request, as a core does that loads as much at once: up to 64,
+    /// as they lie in memory. What is not there reads as ones.
+    pub fn read_bytes(&mut self, host: &mut dyn Host, bar: u8, at: usize, len: usize) -> Vec<u8> {
+        self.port.request_read(self.now, bar, at, len);
+        let end = self.now + ANSWER_PS;
+        while self.now < end {
+            self.step(host);
+            if let Some(bytes) = self.port.take_answer() {
+                return bytes;
+            }
+        }
+        self.port.give_up(self.now, at);
+        vec![0xff; len]
+    }
+
+    /// Writes some bytes of registers by one request, up to 64, as write combining does.
+    pub fn write_bytes(&mut self, host: &mut dyn Host, bar: u8, at: usize, bytes: &[u8]) {
+        // Flow control: a write waits for room, as it does on a bus.
+        self.until(host, |card| card.port.requests() < POSTED_REQUESTS);
+        self.port.request_write(self.now, bar, at, bytes);
+    }
+
     /// When the last frame to a port began: its start character was at XGMII, in picoseconds.
     #[must_use]
     pub fn last_start(&self, port: usize) -> u64 {
@@ -258,24 +280,13 @@ impl VerilatedCard {
 
 impl SimulatedCard for VerilatedCard {
     fn read(&mut self, host: &mut dyn Host, bar: u8, at: usize, width: usize) -> u32 {
-        self.port.request_read(self.now, bar, at, width);
-        let end = self.now + ANSWER_PS;
-        while self.now < end {
-            self.step(host);
-            if let Some(bytes) = self.port.take_answer() {
-                let join = |value: u32, &byte: &u8| value << 8 | u32::from(byte);
-                return bytes.iter().rev().fold(0, join);
-            }
-        }
-        self.port.give_up(self.now, at);
-        u32::MAX
+        let bytes = self.read_bytes(host, bar, at, width);
+        let join = |value: u32, &byte: &u8| value << 8 | u32::from(byte);
+        bytes.iter().rev().fold(0, join)
     }
 
     fn write(&mut self, host: &mut dyn Host, bar: u8, at: usize, width: usize, value: u32) {
-        // Flow control: a write waits for room, as it does on a bus.
-        self.until(host, |card| card.port.requests() < POSTED_REQUESTS);
-        self.port
-            .request_write(self.now, bar, at, &value.to_le_bytes()[..width.min(4)]);
+        self.write_bytes(host, bar, at, &value.to_le_bytes()[..width.min(4)]);
     }
 
     fn advance(&mut self, host: &mut dyn Host, ps: u64) {

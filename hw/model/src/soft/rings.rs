@@ -135,12 +135,16 @@ impl SoftCard {
             return ring.consumer;
         }
         let port = &self.ports[n];
-        let enabled = self.store.get(Self::ring_register(n, tx::RING_CTRL)) & 1 == 1;
+        let control = self.store.get(Self::ring_register(n, tx::RING_CTRL));
+        let enabled = control & 1 == 1;
         let posted = self.store.get(Self::ring_register(n, tx::RING_PRODUCER));
         let all_done = !enabled || ring.error || posted == ring.consumer;
         let told = ring.owed.is_none() && ring.unanswered.is_none();
         let idle = all_done && port.sender.is_idle() && port.out.is_empty() && told;
-        u32::from(idle) | u32::from(ring.error) << 1 | u32::from(ring.owed.is_some()) << 2
+        // A packet is not begun before there is room for its event.
+        let has_room = self.has_room((control >> 16 & 7) as usize);
+        let no_event = ring.owed.is_some() || !all_done && !has_room;
+        u32::from(idle) | u32::from(ring.error) << 1 | u32::from(no_event) << 2
     }
 
     /// Goes on with a ring, as far as it can.

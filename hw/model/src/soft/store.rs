@@ -128,6 +128,9 @@ impl Store {
 
     /// How much of everything there is: hw/docs/interfaces.md, Top.
     fn identify(&mut self) {
+        for (n, word) in crate::GIT_HASH.as_chunks().0.iter().enumerate() {
+            self.set(card::GIT_HASH.of(n), u32::from_le_bytes(*word));
+        }
         self.set(card::HAS.at, 4 | 16 << 8 | 8 << 16 | 4 << 24);
         self.set(card::ENTRIES.at, 128 | 256 << 16);
         self.set(card::SIZES.at, 2048 | 32 << 16 | 1 << 24);

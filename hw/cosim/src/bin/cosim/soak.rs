@@ -38,7 +38,7 @@ const STREAMS: u16 = 3;
 
 /// Soaks cards with one seed after the other.
 pub(crate) fn run(seconds: f64, seed: u64) -> anyhow::Result<Value> {
-    let end = Instant::now() + Duration::from_secs_f64(seconds);
+    let end = Instant::now() + Duration::try_from_secs_f64(seconds)?;
     let mut books = Books::default();
     let mut next = seed;
     loop {
