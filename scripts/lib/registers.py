@@ -7,6 +7,9 @@ from pathlib import Path
 # What no test of the whole card can see, and why.
 UNSEEN = {"Port: `TX_ABORTED`": "packets are whole before they are sent; its bench sees it, `mac_tx/a_gap_in_the_input_spoils_the_frame`"}
 
+# Modules of the tests on the card from its RTL.
+RTL = ("bring_up::", "verilated::")
+
 
 class Field:
     """What the card tells in a register, or what the host has it do: of 64 bits, the low half."""
@@ -39,9 +42,9 @@ def fields(page):
 
 def by_field(page, folder):
     """Each field, and the tests on the card from its RTL that have seen it set, or have set it. A test with a host that
-    does its worst, and with one that does not, is one. Those on the card in software have names without a module."""
+    does its worst, and with one that does not, is one."""
     tests, wanted = defaultdict(set), fields(page)
-    for file in (file for file in Path(folder).iterdir() if "::" in file.name):
+    for file in (file for file in Path(folder).iterdir() if file.name.startswith(RTL)):
         for line in file.read_text(encoding="utf-8").splitlines():
             kind, at, read, written = (int(word, 0) for word in line.split())
             for field in wanted.get((kind, at), ()):

@@ -1,8 +1,6 @@
 //! Pools, configurations, and ports in a namespace, polled by hand.
 #![allow(dead_code)] // each test binary uses its part
 
-pub(crate) mod interface;
-
 use std::net::UdpSocket;
 use std::time::Instant;
 

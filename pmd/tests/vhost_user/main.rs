@@ -4,8 +4,6 @@
 #![cfg(target_os = "linux")]
 
 mod back_end;
-#[path = "../common/mod.rs"]
-mod common;
 mod dpdk;
 mod memory;
 mod nonsense;

@@ -9,7 +9,7 @@ use pollux_mempool::{Burst, Mempool, PoolCache, PoolConfig};
 use pollux_pmd::ledger::SentView;
 use pollux_pmd::{Balance, Ledger, PortConfig, Registry, StartedPort, Tally, TxQueue};
 
-pub(crate) use crate::common::PATIENCE;
+pub(crate) use pollux_netns::PATIENCE;
 
 /// A directory for sockets, and this process for one test alone: what it has open is counted, and
 /// there are few cores to poll on. In the end nothing is open that was not in the beginning.

@@ -3,13 +3,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bench;
+mod bind;
 mod capture;
-#[path = "../common/mod.rs"]
-mod common;
+mod doctor;
 mod forward;
 mod generate;
 mod metrics;
 mod physics;
+mod ports;
 mod replay;
 mod streams;
 mod support;

@@ -12,7 +12,10 @@ use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpEndpoint, UdpTemplate};
 use serde_json::Value;
 use tempfile::TempDir;
 
-pub(crate) use crate::common::text;
+/// What a program has written.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
 
 pub(crate) fn pollux(command: &str) -> Command {
     let mut pollux = Command::new(env!("CARGO_BIN_EXE_pollux"));

@@ -1,0 +1,293 @@
+//! On a Linux interface: boards at the other end of a veth pair, links that go down, pings.
+
+use std::fs;
+use std::process::Command;
+
+use crate::common::capture::boards;
+use crate::common::{Running, drops, number, over_streams, start_by};
+use pollux_emulator::config::EmulatorConfig;
+use pollux_emulator::link::SocketLink;
+use pollux_emulator::run::{EmulatorLoop, EmulatorReport};
+use pollux_netns::{Cable, Namespace};
+use pollux_pmd::lcore::StopFlag;
+use pollux_pmd::{Count, TscClock};
+use serde_json::Value;
+
+const TRIGGER_IP: &str = "198.18.0.1";
+const TRIGGER_MAC: &str = "02:00:00:00:00:0a";
+
+/// The trigger's end `va` has no address of the kernel's, the boards' end `vb` has one.
+struct Net {
+    trigger: Namespace,
+    boards: Namespace,
+}
+
+impl Net {
+    /// `None`, and the reason on stdout, where namespaces cannot be made.
+    fn new() -> Option<Self> {
+        let Cable {
+            a: trigger,
+            b: boards,
+        } = Cable::bare(1500)?;
+        boards.ip("address add 198.18.0.2/24 dev vb");
+        Some(Self { trigger, boards })
+    }
+
+    /// Starts the trigger, and waits until it answers pings: which takes its ARP, too.
+    fn start_trigger(&self, arguments: &[&str]) -> Running {
+        let by = ["ip", "netns", "exec", self.trigger.name()];
+        let running = start_by(&by, &[&["--port", "af_packet:va"], arguments].concat());
+        for _ in 0..20 {
+            if self.ping(1) == 1 {
+                return running;
+            }
+        }
+        panic!("no answer to a ping: {}", running.stderr());
+    }
+
+    /// Pings the trigger; how many were answered.
+    fn ping(&self, count: u32) -> u32 {
+        let ping = format!("ping -c {count} -i 0.02 -W 1 {TRIGGER_IP}");
+        let output = self.boards.exec(&ping);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let summary = text
+            .lines()
+            .find(|line| line.contains("packets transmitted"));
+        let answered = summary.and_then(|line| line.split(", ").nth(1)?.split(' ').next());
+        answered.and_then(|n| n.parse().ok()).unwrap_or(0)
+    }
+
+    /// Boards that send over plain sockets, and hear the decisions.
+    fn emulator(
+        &self,
+        config: &EmulatorConfig,
+        stop: &StopFlag,
+    ) -> EmulatorLoop<SocketLink, TscClock> {
+        let link = self.boards.within(|| SocketLink::open(config).unwrap());
+        EmulatorLoop::new(config, link, TscClock::get(), stop.clone()).unwrap()
+    }
+
+    /// Has the boards send all their events.
+    fn emulate(&self, config: &EmulatorConfig) -> EmulatorReport {
+        self.emulator(config, &StopFlag::new()).run()
+    }
+}
+
+/// Slow enough for a test build on a machine that has other work.
+fn slow_boards(events: u64) -> EmulatorConfig {
+    EmulatorConfig {
+        rate: 20_000,
+        events_per_frame: 8,
+        ..boards(events)
+    }
+}
+
+/// Waits until the boards have counted so much more.
+fn wait_for_more(running: &mut Running, what: &str, count: &Count, more: u64) {
+    let enough = count.get() + more;
+    running.wait_until(what, |_| count.get() >= enough);
+}
+
+/// Frames of the boards that reached the trigger, or that it says were lost on the way.
+fn accounted(report: &Value) -> u64 {
+    let lost = drops(report)
+        .into_iter()
+        .filter(|&(cause, _)| cause == "kernel-drop");
+    over_streams(report, "packets") + lost.map(|(_, n)| n).sum::<u64>()
+}
+
+#[test]
+fn boards_at_the_other_end_of_a_cable_are_heard_and_answered() {
+    let Some(net) = Net::new() else { return };
+    let running = net.start_trigger(&[]);
+    let sent = net.emulate(&slow_boards(20_000));
+    assert!(sent.complete && sent.send_errors == 0, "{sent:?}");
+    running.signal("INT");
+    let ended = running.wait().expect(0);
+    let report = ended.report();
+    assert_eq!(report["end"], "stopped");
+    assert_eq!(accounted(report), sent.frames_sent);
+    assert_eq!(report["ports"][0]["spec"], "af_packet:va");
+    let events = &report["events"];
+    assert_eq!(number(events, "built"), 20_000);
+    assert_eq!(
+        number(events, "accepted") + number(events, "rejected"),
+        20_000
+    );
+    let answers = &report["answers"];
+    let decided = sent.decisions.unwrap().counts.decided;
+    assert_eq!(number(answers, "sent"), 20_000, "{answers}");
+    assert!(decided > 0, "decisions came back");
+    assert_eq!(decided, 20_000);
+}
+
+#[test]
+fn pings_and_arp_are_answered() {
+    let Some(net) = Net::new() else { return };
+    let running = net.start_trigger(&[]);
+    assert_eq!(net.ping(3), 3);
+    let neighbours = net.boards.ip(&format!("neighbour show {TRIGGER_IP}"));
+    assert!(neighbours.contains(TRIGGER_MAC), "{neighbours}");
+    if Command::new("arping").arg("-V").output().is_ok() {
+        let arping = format!("arping -c 2 -w 3 -I vb {TRIGGER_IP}");
+        let output = net.boards.exec(&arping);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{text}");
+    }
+    // Another host's address is none of the trigger's business.
+    let other = net.boards.exec("ping -c 1 -W 1 198.18.0.77");
+    assert!(!other.status.success());
+    running.signal("TERM");
+    let ended = running.wait().expect(0);
+    let report = ended.report();
+    let answered = number(&report["ledger"], "delivered");
+    assert!(answered >= 4, "{answered} ARP requests and pings");
+    assert!(number(&report["ports"][0], "tx_packets") >= 4);
+    // The kernel asks for the other host again and again, up to the end.
+    let others = ["aborted", "not-for-us"];
+    assert!(
+        drops(report)
+            .iter()
+            .all(|(cause, _)| others.contains(cause)),
+        "{report}"
+    );
+}
+
+#[test]
+fn every_port_answers_for_itself() {
+    let Some(net) = Net::new() else { return };
+    let Some(other) = Net::new() else { return };
+    // The other pair's end moves beside the first's, so that one trigger has both.
+    let (mac, trigger) = ("02:00:00:00:00:0c", &net.trigger);
+    other.trigger.ip("link set va down");
+    other.trigger.ip(&format!(
+        "link set va name vc address {mac} netns {}",
+        trigger.name()
+    ));
+    trigger.ip("link set vc up");
+    other.boards.ip("address flush dev vb");
+    other.boards.ip("address add 198.18.0.3/24 dev vb");
+    let by = ["ip", "netns", "exec", trigger.name()];
+    let ports = ["--port", "af_packet:vc", "--port", "af_packet:va"];
+    let running = start_by(&by, &ports);
+    for (end, mac) in [(&other, mac), (&net, TRIGGER_MAC)] {
+        assert!(
+            (0..20).any(|_| end.ping(1) == 1),
+            "{mac}: {}",
+            running.stderr()
+        );
+        assert_eq!(end.ping(3), 3);
+        let shown = end.boards.ip(&format!("neighbour show {TRIGGER_IP}"));
+        assert!(shown.contains(mac), "{shown}");
+    }
+    // Decisions go where the boards are: not to the first port.
+    let sent = net.emulate(&slow_boards(2000));
+    let decisions = sent.decisions.unwrap().counts;
+    assert_eq!(decisions.decided, 2000, "{decisions:?}");
+    running.signal("INT");
+    let ended = running.wait().expect(0);
+    for port in ended.report()["ports"].as_array().unwrap() {
+        assert!(number(port, "tx_packets") >= 5, "{port}");
+    }
+}
+
+#[test]
+fn a_link_that_goes_down_and_comes_back_is_told_and_survived() {
+    let Some(net) = Net::new() else { return };
+    // At the trigger's end, and at the other, where the trigger's loses its carrier.
+    for (namespace, device) in [(&net.trigger, "va"), (&net.boards, "vb")] {
+        let mut running = net.start_trigger(&[]);
+        let stop = StopFlag::new();
+        // More than are needed: a minute and a half of them.
+        let mut emulator = net.emulator(&slow_boards(2_000_000), &stop);
+        let progress = emulator.progress();
+        let sent = std::thread::scope(|scope| {
+            let boards = scope.spawn(move || emulator.run());
+            wait_for_more(&mut running, "decisions", &progress.decided, 2000);
+            namespace.ip(&format!("link set {device} down"));
+            running.wait_for_message("down");
+            wait_for_more(&mut running, "frames that are lost", &progress.frames, 400);
+            namespace.ip(&format!("link set {device} up"));
+            running.wait_for_message("up again");
+            wait_for_more(&mut running, "decisions again", &progress.decided, 2000);
+            stop.stop();
+            boards.join().unwrap()
+        });
+        running.signal("INT");
+        let ended = running.wait().expect(0);
+        let report = ended.report();
+        // What never came is missing, to the frame; what came before and after is used.
+        let (came, missing) = (over_streams(report, "packets"), number(report, "missing"));
+        let went = sent.frames_made - sent.frames_unsent;
+        assert_eq!(came + missing, went, "{report:#}");
+        assert!(
+            missing >= 300 && over_streams(report, "gaps") >= 4,
+            "{report:#}"
+        );
+        let built = number(&report["events"], "built");
+        let decided = sent.decisions.unwrap().counts.decided;
+        let counts = [4000, decided, built, sent.events_sent];
+        assert!(counts.is_sorted() && built < sent.events_sent, "{counts:?}");
+    }
+}
+
+#[test]
+fn a_link_that_stays_down_holds_up_no_end() {
+    let Some(net) = Net::new() else { return };
+    let mut running = net.start_trigger(&[]);
+    net.trigger.ip("link set va down");
+    running.wait_for_message("down");
+    running.signal("INT");
+    let ended = running.wait().expect(0);
+    assert_eq!(ended.report()["end"], "stopped");
+}
+
+#[test]
+fn an_interface_that_is_deleted_ends_the_run_with_its_report() {
+    let Some(net) = Net::new() else { return };
+    let running = net.start_trigger(&[]);
+    net.trigger.ip("link delete va");
+    let ended = running.wait().expect(1);
+    assert_eq!(ended.report()["end"], "gone");
+    ended.expect_message(&["port af_packet:va: its device is gone"]);
+}
+
+#[test]
+fn several_queues_share_an_interface() {
+    let Some(net) = Net::new() else { return };
+    let running = net.start_trigger(&["--queues", "3"]);
+    let sent = net.emulate(&EmulatorConfig {
+        rate: 5_000,
+        ..slow_boards(2000)
+    });
+    running.signal("INT");
+    let ended = running.wait().expect(0);
+    assert_eq!(accounted(ended.report()), sent.frames_sent);
+    assert_eq!(number(&ended.report()["events"], "built"), 2000);
+}
+
+#[test]
+fn without_permission_the_message_names_the_capability() {
+    let drop = [
+        "setpriv",
+        "--bounding-set=-net_raw",
+        "--inh-caps=-net_raw",
+        "--no-new-privs",
+    ];
+    if !Command::new("setpriv")
+        .arg("--version")
+        .output()
+        .is_ok_and(|out| out.status.success())
+    {
+        println!("skipped: no `setpriv` program");
+        return;
+    }
+    let raw = fs::read_to_string("/proc/self/status").unwrap();
+    let root = raw.lines().any(|line| line == "Uid:\t0\t0\t0\t0");
+    // Who is not root has no capability to drop.
+    let by = if root { &drop[..] } else { &[] };
+    let ended = start_by(by, &["--port", "af_packet:lo"]).wait();
+    ended
+        .expect(1)
+        .expect_message(&["af_packet:lo", "CAP_NET_RAW", "setcap"]);
+}

@@ -1,0 +1,15 @@
+//! The trigger as its users meet it: the program, its reports, its exit status.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod bad_input;
+mod common;
+mod dashboard;
+mod interface;
+mod page;
+mod record;
+mod replay;
+mod rules;
+mod running;
+mod usage;
+mod workers;

@@ -1,0 +1,185 @@
+//! The run page, without a browser: what it is told is the run's, and nobody who asks hurts it. With
+//! a browser it is looked at by scripts/page-test.
+
+use std::io::Write as _;
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+
+use crate::common::{ask, number, run, start};
+use pollux_emulator::config::EmulatorConfig;
+use pollux_emulator::physics::TruthEvent;
+use pollux_emulator::score::TruthScore;
+use pollux_emulator::truth::Truth;
+use pollux_pipelines::rich::find::Ring;
+use serde_json::Value;
+
+/// A demonstration that does not end by itself while a test lasts.
+const ENDLESS: &str = "50000000";
+
+fn json(address: &str, path: &str) -> Value {
+    let answer = ask(address, path).expect("an answer");
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(
+        head.starts_with("HTTP/1.1 200") && head.contains("application/json"),
+        "{head}"
+    );
+    serde_json::from_str(body).unwrap()
+}
+
+fn ring(ring: &Value) -> Ring {
+    let length = |name: &str| ring[name].as_f64().unwrap() as f32;
+    Ring {
+        disk: number(ring, "disk") as _,
+        x: length("x"),
+        y: length("y"),
+        r: length("r"),
+        hits: number(ring, "hits") as u16,
+        ..Ring::default()
+    }
+}
+
+#[test]
+fn the_page_shows_the_run() {
+    let mut running = start(&["--events", ENDLESS, "--http", "127.0.0.1:0"]);
+    let address = running.address("the run page is at http://");
+
+    let page = ask(&address, "/").unwrap();
+    assert!(
+        page.starts_with("HTTP/1.1 200") && page.contains("default-src 'none'"),
+        "{page}"
+    );
+    for asset in ["page.css", "page.js"] {
+        assert!(page.contains(&format!("\"{asset}\"")), "{page}");
+        assert!(
+            ask(&address, &format!("/{asset}"))
+                .unwrap()
+                .starts_with("HTTP/1.1 200")
+        );
+    }
+    assert!(
+        ask(&address, "/metrics")
+            .unwrap()
+            .contains("pollux_l0_rings_total")
+    );
+    assert!(
+        ask(&address, "/../Cargo.toml")
+            .unwrap()
+            .starts_with("HTTP/1.1 404")
+    );
+    assert!(
+        ask(&address, "/events.json?after=x")
+            .unwrap()
+            .starts_with("HTTP/1.1 400")
+    );
+
+    let first = json(&address, "/run.json");
+    running.wait_until("counters move", |_| {
+        let now = json(&address, "/run.json");
+        number(&now["events"], "built") > number(&first["events"], "built")
+    });
+    let stages: Vec<_> = first["histograms"].as_array().unwrap().iter().collect();
+    assert!(
+        stages.iter().any(|stage| stage["stage"] == "rings"),
+        "{stages:?}"
+    );
+
+    // Rings are where the truth has them.
+    let config = EmulatorConfig {
+        events: ENDLESS.parse().unwrap(),
+        ..EmulatorConfig::default()
+    };
+    let truth = Truth::of(&config).unwrap();
+    let (mut score, mut seen) = (TruthScore::default(), 0);
+    running.wait_until("there are events", |_| {
+        let events = json(&address, &format!("/events.json?after={seen}"));
+        for event in events.as_array().unwrap() {
+            assert!(number(event, "number") > seen);
+            seen = number(event, "number");
+            let n = truth.timeline().event_number(number(event, "timestamp"));
+            let mut true_event = TruthEvent::default();
+            truth.event(n.expect("an event of the run"), &mut true_event);
+            let rings = event["rings"].as_array().unwrap();
+            let rings: Vec<_> = rings.iter().map(ring).collect();
+            if event["complete"] == true {
+                score.add(&true_event.rings, &rings);
+            }
+        }
+        score.findable >= 20
+    });
+    assert!(score.efficiency().unwrap() > 0.8, "{score:?}");
+
+    running.signal("INT");
+    let ended = running.wait().expect(0);
+    assert!(number(&ended.report()["events"], "built") > 0);
+}
+
+#[test]
+fn who_asks_badly_does_not_hurt_the_run() {
+    let mut running = start(&["--events", ENDLESS, "--http", "127.0.0.1:0"]);
+    let address = running.address("the run page is at http://");
+    // More than are served at a time, and none of them says anything sensible, or leaves.
+    let open: Vec<_> = (0..100)
+        .map(|n| {
+            let mut stream = TcpStream::connect(&address).unwrap();
+            let _ = stream.write_all(if n % 2 == 0 {
+                b"GET / HT"
+            } else {
+                b"\xff\xfe\0\0"
+            });
+            stream
+        })
+        .collect();
+    running.wait_until("others have their turn", |_| {
+        ask(&address, "/").is_some_and(|page| page.contains("L0 trigger"))
+    });
+    running.signal("INT");
+    let ended = running.wait().expect(0);
+    assert!(number(&ended.report()["events"], "built") > 0);
+    drop(open);
+}
+
+#[test]
+fn an_address_that_cannot_be_served_is_named() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for (address, named) in [
+        (address.as_str(), "in use"),
+        ("192.0.2.1:80", "Cannot assign"),
+    ] {
+        run(&["--events", "1000", "--http", address])
+            .expect(1)
+            .expect_message(&["the run page", address, named]);
+    }
+    for address in ["80", "localhost", "127.0.0.1:99999", "::1:80"] {
+        run(&["--http", address]).expect_usage(&["--http", address]);
+    }
+}
+
+/// Ports below 1024 are root's, unless the machine says otherwise.
+#[test]
+fn a_port_without_the_right_to_it_is_named() {
+    let first = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
+    if first.is_ok_and(|first| first.trim().parse().unwrap_or(0) <= 80) {
+        println!("skipped: every user may listen on port 80 here");
+        return;
+    }
+    let setpriv = [
+        "setpriv",
+        "--bounding-set=-net_bind_service",
+        "--inh-caps=-net_bind_service",
+    ];
+    let works = Command::new(setpriv[0])
+        .args(&setpriv[1..])
+        .arg("true")
+        .status();
+    if !works.is_ok_and(|status| status.success()) {
+        println!("skipped: setpriv cannot take a right away here");
+        return;
+    }
+    let running =
+        crate::common::start_by(&setpriv, &["--events", "1000", "--http", "127.0.0.1:80"]);
+    running
+        .wait()
+        .expect(1)
+        .expect_message(&["the run page", "127.0.0.1:80", "Permission denied"]);
+}

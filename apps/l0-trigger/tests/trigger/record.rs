@@ -1,0 +1,146 @@
+//! Recordings in HDF5: what is in them, and what becomes of a run whose disk fails.
+
+#[cfg(not(feature = "hdf5"))]
+#[test]
+fn a_program_that_cannot_record_says_so() {
+    println!("skipped: recordings are not built in (--features hdf5)");
+    crate::common::run(&["--record", "run.h5"]).expect_usage(&["--record", "--features hdf5"]);
+    assert!(!std::path::Path::new("run.h5").exists());
+}
+
+#[cfg(feature = "hdf5")]
+mod built_in {
+    use std::path::Path;
+    use std::process::Command;
+
+    use crate::common::capture::{boards, record};
+    use crate::common::{Folder, number, pcap_port, run, start, start_by};
+    use pollux_recording::{Event, Events, Recording};
+
+    fn events(path: &Path) -> Vec<Event> {
+        let mut file = Events::open(path).unwrap();
+        assert_eq!(file.warning(), None);
+        file.read(0..usize::MAX).unwrap()
+    }
+
+    /// Of a capture nothing is lost, however slow the disk.
+    #[test]
+    fn a_recording_has_the_events_that_were_accepted() {
+        const EVENTS: usize = 20_000;
+        let folder = Folder::new();
+        let capture = folder.path("boards.pcapng");
+        record(&boards(EVENTS as u64), &capture);
+        let text = "[trigger]\nbudget_us = 500\n[[stage]]\nname = \"decompress\"\n[[stage]]\nname = \"build\"\n\
+                    [[stage]]\nname = \"rings\"\n[[stage]]\nname = \"decide\"\ndownscale = 10\n\
+                    [[stage.rule]]\nname = \"pair\"\nmin_rings = 2\n";
+        let config = folder.write("trigger.toml", text);
+        let (records, recording) = (folder.arg("run.events"), folder.arg("run.h5"));
+        let ended = run(&[
+            "--port",
+            &pcap_port(&capture),
+            "--config",
+            &config,
+            "--events-out",
+            &records,
+            "--record",
+            &recording,
+        ]);
+        let ended = ended.expect(0);
+        let report = ended.report();
+        let accepted = number(&report["events"], "accepted");
+        assert!(accepted > 0 && number(&report["events"], "rejected") > 0);
+        let monitored = number(&report["rules"][0], "monitored");
+        assert!(monitored > 0);
+        assert_eq!(number(&report["record"], "written"), accepted + monitored);
+        assert_eq!(number(&report["record"], "lost"), 0);
+
+        let mut decided = events(&folder.path("run.events"));
+        assert_eq!(decided.len(), EVENTS);
+        decided.retain(|event| event.facts.accepted || event.facts.monitored);
+        let recorded = events(&folder.path("run.h5"));
+        assert_eq!(recorded.len() as u64, accepted + monitored);
+        for (event, record) in recorded.iter().zip(&decided) {
+            assert_eq!(event.facts, record.facts);
+            let hits = event.hits.as_ref().unwrap();
+            assert_eq!(
+                (hits.len(), event.hit_count),
+                (record.hit_count, record.hit_count)
+            );
+            assert!(hits.iter().all(|hit| hit.pm < 1952));
+            assert_eq!(event.rings.len(), record.rings.len());
+            for (ring, rounded) in event.rings.iter().zip(&record.rings) {
+                let apart = (ring.x - rounded.x).abs() + (ring.r - rounded.r).abs();
+                assert!(apart <= 0.25 && ring.disk == rounded.disk && ring.chi2 > 0.0);
+            }
+        }
+        let file = Recording::open(&folder.path("run.h5")).unwrap();
+        assert_eq!(file.configuration().unwrap(), text);
+    }
+
+    #[test]
+    fn a_signal_completes_the_file() {
+        for signal in ["INT", "TERM"] {
+            let folder = Folder::new();
+            let path = folder.path("run.h5");
+            let arguments = ["--events", "50000000", "--http", "127.0.0.1:0", "--record"];
+            let mut running = start(&[&arguments[..], &[path.to_str().unwrap()]].concat());
+            let address = running.address("the run page is at http://");
+            running.wait_until("events are accepted", |_| {
+                let page = crate::common::ask(&address, "/run.json").unwrap_or_default();
+                let body = page.split("\r\n\r\n").nth(1).unwrap_or_default();
+                let run: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
+                run["events"]["accepted"].as_u64().unwrap_or(0) > 10_000
+            });
+            running.signal(signal);
+            let ended = running.wait().expect(0);
+            let report = ended.report();
+            let (written, lost) = (
+                number(&report["record"], "written"),
+                number(&report["record"], "lost"),
+            );
+            assert!(written > 0);
+            assert_eq!(written + lost, number(&report["events"], "accepted"));
+            assert_eq!(events(&path).len() as u64, written);
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_named_and_the_run_goes_on() {
+        let folder = Folder::new();
+        let disk = folder.path("disk");
+        std::fs::create_dir(&disk).unwrap();
+        let mount = format!(
+            "mount -t tmpfs -o size=1m none {} && exec \"$@\"",
+            disk.display()
+        );
+        // The mount is the program's alone, and goes with it.
+        let alone = ["unshare", "--mount", "sh", "-c", &mount, "sh"];
+        let works = Command::new(alone[0])
+            .args(&alone[1..])
+            .arg("true")
+            .output();
+        if !works.is_ok_and(|done| done.status.success()) {
+            println!("skipped: a file system of our own needs root");
+            return;
+        }
+        let path = disk.join("run.h5");
+        let arguments = ["--events", "50000", "--record", path.to_str().unwrap()];
+        let ended = start_by(&alone, &arguments).wait().expect(1);
+        let ended =
+            ended.expect_message(&["--record", "run.h5", "No space left", "the run goes on"]);
+        let report = ended.report();
+        assert_eq!(report["end"], "complete");
+        assert!(number(&report["record"], "lost") > 0);
+        let recorded = number(&report["record"], "written") + number(&report["record"], "lost");
+        assert_eq!(recorded, number(&report["events"], "accepted"));
+    }
+
+    #[test]
+    fn a_path_that_cannot_be_written_is_named() {
+        for (path, named) in [("/nowhere/run.h5", "No such file"), ("/", "directory")] {
+            let ended = run(&["--events", "1000", "--record", path]).expect(1);
+            let ended = ended.expect_message(&["--record", path, named]);
+            assert_eq!(ended.stdout, "");
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The emulator: its program, its loop, and the events that it makes.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod loopback;
+mod no_alloc;
+mod program;
+mod rings;
+mod veth;

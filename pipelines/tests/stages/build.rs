@@ -1,0 +1,544 @@
+//! The event builder, case by case.
+
+use crate::common::{Rig, env, fragment, hit};
+use pollux_mempool::time::Tsc;
+use pollux_pipelines::stages::{Build, BuildOptions};
+use pollux_pmd::Cause;
+
+fn options() -> BuildOptions {
+    BuildOptions::default()
+}
+
+#[test]
+fn an_event_closes_when_all_sources_are_there() {
+    let mut rig = Rig::new(3, &options());
+    rig.frame(2, 7, 10);
+    rig.frame(0, 7, 12);
+    assert_eq!(rig.take(), []);
+    rig.frame(1, 7, 20);
+    let event = &rig.out[0];
+    assert!(event.head().complete);
+    assert_eq!(event.head().arrival, Tsc(10), "that of the first fragment");
+    assert_eq!(
+        event.hits(),
+        [hit(7), hit(107), hit(207)],
+        "in the order of the sources"
+    );
+    assert_eq!(event.head().hits, 3);
+    assert_eq!(rig.take(), [(7, 0b111)]);
+    assert_eq!(rig.env.stats.events.complete.get(), 1);
+    rig.check();
+}
+
+#[test]
+fn an_event_closes_at_its_deadline() {
+    let mut rig = Rig::new(2, &options());
+    rig.frame(1, 7, 10);
+    rig.tick(309);
+    assert_eq!(rig.take(), []);
+    rig.tick(310);
+    assert_eq!(rig.take(), [(7, 0b10)]);
+    let stats = &rig.env.stats;
+    assert_eq!(
+        (stats.events.complete.get(), stats.events.incomplete.get()),
+        (0, 1)
+    );
+    assert_eq!(
+        (stats.sources[0].absent.get(), stats.sources[1].absent.get()),
+        (1, 0)
+    );
+    rig.check();
+}
+
+#[test]
+fn the_time_of_a_fragment_closes_what_is_due_without_a_tick() {
+    let mut rig = Rig::new(2, &options());
+    rig.frame(0, 7, 0);
+    rig.frame(1, 7, 300);
+    assert_eq!(rig.take(), [(7, 0b01)]);
+    assert_eq!(rig.dropped(Cause::Late), 1);
+    rig.check();
+}
+
+/// Where events are rare, everything comes after a pause; a late fragment is late all the same.
+#[test]
+fn late_fragments_of_rare_events_open_no_event_again() {
+    let mut rig = Rig::new(2, &options());
+    for t in 0..100 {
+        rig.frame(0, 400 * t, 10_000 * t);
+        rig.frame(1, 400 * t, 10_000 * t + 400);
+        assert_eq!(rig.take(), [(400 * t, 0b01)]);
+    }
+    assert_eq!(rig.dropped(Cause::Late), 100);
+    assert_eq!(rig.env.stats.events.resyncs.get(), 0);
+    rig.check();
+}
+
+#[test]
+fn a_complete_event_waits_for_the_older_ones_and_no_longer_than_its_own_deadline() {
+    let mut rig = Rig::new(2, &options());
+    rig.frame(0, 7, 0);
+    rig.frame(0, 8, 10);
+    rig.frame(1, 8, 10);
+    rig.frame(0, 9, 20);
+    rig.frame(1, 9, 20);
+    assert_eq!(rig.take(), []);
+    rig.tick(300);
+    assert_eq!(rig.take(), [(7, 0b01), (8, 0b11), (9, 0b11)]);
+    rig.check();
+}
+
+/// Each older event that turned up would otherwise hold up all the younger ones once more.
+#[test]
+fn older_events_that_turn_up_late_do_not_prolong_the_wait() {
+    let mut rig = Rig::new(2, &options());
+    rig.frame(0, 100, 0);
+    for n in 1..=20 {
+        rig.frame(1, 100 - n, 14 * n);
+    }
+    rig.tick(299);
+    assert_eq!(rig.take(), []);
+    rig.tick(300);
+    let expected: Vec<_> = (80..100).map(|t| (t, 0b10)).chain([(100, 0b01)]).collect();
+    assert_eq!(rig.take(), expected);
+    rig.check();
+}
+
+#[test]
+fn late_duplicate_and_missing_are_told_apart_for_each_source() {
+    let mut rig = Rig::new(4, &options());
+    for source in 0..3 {
+        rig.frame(source, 50, 0);
+    }
+    rig.frame(1, 50, 1); // twice
+    rig.tick(300); // without source 3
+    rig.frame(0, 51, 300);
+    rig.frame(3, 50, 301); // late
+    rig.frame(3, 49, 302); // late
+    rig.finish();
+    assert_eq!(rig.take(), [(50, 0b0111), (51, 0b0001)]);
+    let of = |source: usize| {
+        let counts = &rig.env.stats.sources[source];
+        [
+            counts.late.get(),
+            counts.late_fragments.get(),
+            counts.duplicate_fragments.get(),
+            counts.absent.get(),
+        ]
+    };
+    assert_eq!(of(0), [0, 0, 0, 0]);
+    assert_eq!(of(1), [0, 0, 1, 1]);
+    assert_eq!(of(2), [0, 0, 0, 1]);
+    assert_eq!(of(3), [2, 2, 0, 2]);
+    assert_eq!(
+        (rig.dropped(Cause::Late), rig.dropped(Cause::Duplicate)),
+        (2, 1)
+    );
+    rig.check();
+}
+
+#[test]
+fn a_source_that_never_starts_costs_no_frame_of_the_others() {
+    let mut rig = Rig::new(2, &options());
+    for t in 0..1000 {
+        rig.frame(0, t, 10 * t);
+    }
+    rig.finish();
+    assert_eq!(rig.take(), (0..1000).map(|t| (t, 0b01)).collect::<Vec<_>>());
+    assert_eq!(rig.env.stats.sources[1].absent.get(), 1000);
+    assert_eq!(rig.env.ledger.balance().delivered, 1000);
+}
+
+#[test]
+fn a_frame_is_delivered_if_one_of_its_events_was_of_use() {
+    let part = |timestamp, ends_frame| {
+        let mut fragment = fragment(0, timestamp, 301);
+        fragment.ends_frame = ends_frame;
+        fragment
+    };
+    let started = || {
+        let mut rig = Rig::new(2, &options());
+        rig.frame(0, 10, 0);
+        rig.frame(1, 10, 0); // 10 is closed
+        rig.frame(0, 12, 2);
+        rig.frame(1, 11, 2);
+        rig
+    };
+    // late, accepted, duplicate
+    let mut rig = started();
+    rig.put(part(9, false));
+    rig.put(part(11, false));
+    rig.put(part(12, true));
+    assert_eq!(rig.env.ledger.balance().delivered, 5);
+    rig.check();
+    // duplicate, late: what became of the first counts
+    let mut rig = started();
+    rig.put(part(12, false));
+    rig.put(part(9, true));
+    assert_eq!(
+        (rig.dropped(Cause::Duplicate), rig.dropped(Cause::Late)),
+        (1, 0)
+    );
+    rig.check();
+    // late, out of the window; the next frame starts afresh
+    let mut rig = started();
+    rig.put(part(9, false));
+    rig.put(part(1 << 40, true));
+    rig.put(part(1 << 40, true));
+    assert_eq!(
+        (rig.dropped(Cause::Late), rig.dropped(Cause::OutOfWindow)),
+        (1, 1)
+    );
+    assert_eq!(rig.env.stats.sources[0].late.get(), 1);
+    rig.check();
+}
+
+#[test]
+fn windows_gather_time_stamps() {
+    let mut rig = Rig::new(
+        2,
+        &BuildOptions {
+            window_slots: 4,
+            ..options()
+        },
+    );
+    rig.frame(0, 103, 0);
+    rig.frame(1, 100, 0);
+    rig.frame(0, 104, 0);
+    rig.frame(1, 107, 0);
+    assert_eq!(rig.take(), [(100, 0b11), (104, 0b11)]);
+    rig.frame(0, 108, 1);
+    rig.frame(0, 111, 1); // the same window again
+    assert_eq!(rig.dropped(Cause::Duplicate), 1);
+    rig.check();
+}
+
+#[test]
+fn when_too_many_are_open_the_oldest_is_closed() {
+    let mut rig = Rig::new(
+        2,
+        &BuildOptions {
+            max_open: 4,
+            ..options()
+        },
+    );
+    for t in [10, 20, 30, 40] {
+        rig.frame(0, t, 0);
+    }
+    rig.frame(0, 5, 0); // itself the oldest
+    assert_eq!(rig.take(), []);
+    assert_eq!(rig.dropped(Cause::Late), 1);
+    rig.frame(0, 25, 0);
+    assert_eq!(rig.take(), [(10, 0b01)]);
+    rig.frame(0, 50, 0);
+    assert_eq!(rig.take(), [(20, 0b01)]);
+    rig.frame(1, 20, 0);
+    assert_eq!(rig.dropped(Cause::Late), 2);
+    rig.frame(1, 25, 0);
+    assert_eq!(rig.take(), [(25, 0b11)]);
+    assert_eq!(rig.env.stats.events.forced.get(), 2);
+    rig.finish();
+    assert_eq!(rig.take(), [(30, 0b01), (40, 0b01), (50, 0b01)]);
+    rig.check();
+}
+
+#[test]
+fn hits_beyond_the_room_of_an_event_are_counted() {
+    let mut rig = Rig::new(3, &options());
+    for source in 0..3 {
+        let mut fragment = fragment(source, 1, 0);
+        fragment.hits = (0..255).map(|pm| hit(pm + 300 * source)).collect();
+        rig.put(fragment);
+    }
+    let event = &rig.out[0];
+    assert!(event.head().complete);
+    assert_eq!((event.hits().len(), event.head().hits), (510, 510));
+    assert_eq!((event.hits()[0], event.hits()[509]), (hit(0), hit(554)));
+    assert_eq!(rig.env.stats.events.overfull.get(), 1);
+    assert_eq!(rig.env.stats.events.hits.get(), 510);
+    rig.check();
+}
+
+#[test]
+fn events_that_nobody_gives_back_cost_fragments_that_are_counted() {
+    let mut rig = Rig::new(1, &options());
+    let pool = rig.env.events.clone().unwrap();
+    let most = pool.buffers() as u64;
+    for t in 0..most + 10 {
+        rig.frame(0, t, t);
+    }
+    assert_eq!(rig.out.len() as u64, most);
+    assert_eq!(
+        (
+            rig.dropped(Cause::NoMbuf),
+            rig.env.stats.events.no_buffer.get()
+        ),
+        (10, 10)
+    );
+    rig.out.clear();
+    rig.frame(0, most + 10, most + 10);
+    assert_eq!(rig.take(), [(most + 10, 1)]);
+    rig.check();
+    drop(rig);
+    assert_eq!(pool.available() as u64, most);
+}
+
+/// 100 ms of detector time are 4 million slots.
+const HORIZON: u64 = 4_000_000;
+
+#[test]
+fn a_time_stamp_beyond_the_horizon_is_refused_whether_or_not_an_event_is_open() {
+    let mut rig = Rig::new(2, &options());
+    rig.frame(0, 1000, 0);
+    rig.frame(1, 1001 + HORIZON, 1); // 1000 is open
+    assert_eq!(rig.dropped(Cause::OutOfWindow), 1);
+    rig.frame(1, 1000, 1);
+    assert_eq!(rig.take(), [(1000, 0b11)]);
+    rig.frame(1, 1002 + HORIZON, 1); // nothing is open; 1001 would be next
+    rig.frame(1, u64::MAX, 1);
+    assert_eq!(rig.dropped(Cause::OutOfWindow), 3);
+    rig.frame(0, 1001, 1);
+    rig.frame(1, 1001, 1);
+    assert_eq!(rig.take(), [(1001, 0b11)]);
+    rig.frame(1, 1002 + HORIZON, 1);
+    rig.finish();
+    assert_eq!(
+        rig.take(),
+        [(1002 + HORIZON, 0b10)],
+        "just within the horizon"
+    );
+    rig.check();
+}
+
+#[test]
+fn after_a_pause_time_stamps_may_be_anywhere_ahead() {
+    let mut rig = Rig::new(2, &options());
+    for (t, at) in [(5, 0), (1 << 50, 100_001), (u64::MAX - 1, 300_000)] {
+        rig.frame(0, t, at);
+        rig.frame(1, t, at);
+        assert_eq!(rig.take(), [(t, 0b11)]);
+    }
+    rig.frame(0, u64::MAX, 500_000); // the last time stamp of all has none after it
+    assert_eq!(rig.dropped(Cause::OutOfWindow), 1);
+    assert_eq!(rig.env.stats.events.resyncs.get(), 0, "a pause is no jump");
+    rig.check();
+}
+
+#[test]
+fn time_stamps_that_jump_back_are_late_for_a_deadline_and_then_believed() {
+    let mut rig = Rig::new(2, &options());
+    let mut built = 0;
+    for t in 0..400 {
+        for source in 0..2 {
+            rig.frame(source, 1_000_000 + t, t);
+        }
+    }
+    built += rig.take().len();
+    assert_eq!(built, 400);
+    for t in 0..400 {
+        for source in 0..2 {
+            rig.frame(source, t, 400 + t);
+        }
+    }
+    let after = rig.take();
+    // Refused since 400 us; after 700 us they are believed.
+    assert_eq!(after, (301..400).map(|t| (t, 0b11)).collect::<Vec<_>>());
+    assert_eq!(rig.dropped(Cause::Late), 602);
+    assert_eq!(rig.env.stats.events.resyncs.get(), 1);
+    // After a pause they are believed at once.
+    rig.frame(1, 3, 200_000);
+    rig.frame(0, 3, 200_000);
+    assert_eq!(rig.take(), [(3, 0b11)]);
+    assert_eq!(rig.env.stats.events.resyncs.get(), 2);
+    rig.check();
+}
+
+#[test]
+fn time_stamps_that_jump_ahead_are_refused_for_a_deadline_and_then_believed() {
+    let mut rig = Rig::new(2, &options());
+    for t in 0..1000 {
+        for source in 0..2 {
+            rig.frame(source, if t < 500 { t } else { (1 << 40) + t }, t);
+        }
+    }
+    assert_eq!(rig.take().len(), 500 + 199);
+    assert_eq!(rig.dropped(Cause::OutOfWindow), 602);
+    rig.check();
+}
+
+#[test]
+fn time_stamps_that_wrap_are_a_jump_back() {
+    let mut rig = Rig::new(1, &options());
+    for n in 0..1000u64 {
+        rig.frame(0, (u64::MAX - 499).wrapping_add(n), n);
+    }
+    let out = rig.take();
+    assert_eq!(out.first(), Some(&(u64::MAX - 499, 1)));
+    assert_eq!(out.last(), Some(&(499, 1)));
+    assert_eq!(rig.dropped(Cause::OutOfWindow), 1, "2^64 - 1 itself");
+    assert_eq!(
+        rig.dropped(Cause::Late),
+        300,
+        "from 500 us to 800 us, where 499 us was refused"
+    );
+    rig.check();
+}
+
+#[test]
+fn one_bad_time_stamp_costs_one_deadline_of_frames() {
+    for (t, rogue_at) in [(HORIZON - 1, 50), (1 << 60, 150_000)] {
+        let mut rig = Rig::new(2, &options());
+        for n in 0..100 {
+            rig.frame((n % 2) as u16, n / 2, n / 2);
+        }
+        rig.frame(1, t, rogue_at); // within the horizon, or after a pause
+        for n in 0..2000 {
+            let at = rogue_at + 1 + n;
+            rig.frame(0, at, at);
+            rig.frame(1, at, at);
+        }
+        rig.finish();
+        // 301 events, and at either end one that is torn.
+        assert!(
+            rig.dropped(Cause::Late) <= 604,
+            "{}",
+            rig.dropped(Cause::Late)
+        );
+        let complete = rig.env.stats.events.complete.get();
+        assert!(complete >= 2000 + 50 - 302, "{complete}");
+        rig.check();
+    }
+}
+
+#[test]
+fn nonsense_is_survived() {
+    let mut rig = Rig::new(
+        4,
+        &BuildOptions {
+            max_open: 64,
+            ..options()
+        },
+    );
+    let mut n = 1u64;
+    let mut at = 0;
+    for _ in 0..20_000 {
+        n = n
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        at += n >> 60;
+        let timestamp = (n >> 7) >> (n % 57);
+        rig.frame((n >> 40) as u16 % 5, timestamp, at); // one source of five is unknown
+    }
+    assert!(rig.dropped(Cause::Unsupported) > 3000);
+    rig.take();
+    at += 1000;
+    for t in 500..600 {
+        for source in 0..4 {
+            rig.frame(source, t, at);
+        }
+    }
+    rig.finish();
+    let out = rig.take();
+    // The first frames may be what it took to believe the others.
+    assert_eq!(
+        out[out.len() - 97..],
+        (503..600).map(|t| (t, 0b1111)).collect::<Vec<_>>()
+    );
+    rig.check();
+}
+
+#[test]
+fn a_few_late_frames_reopen_nothing() {
+    let mut rig = Rig::new(4, &options());
+    for source in 0..3 {
+        rig.frame(source, 100, 0);
+    }
+    // The fourth is late by far more than a deadline, as are its next ones, and nobody else sends.
+    for (t, at) in [(100, 5_000), (99, 10_000), (98, 15_000)] {
+        rig.frame(3, t, at);
+    }
+    rig.finish();
+    assert_eq!(rig.take(), [(100, 0b0111)]);
+    assert_eq!(rig.dropped(Cause::Late), 3);
+    rig.check();
+}
+
+#[test]
+fn options_out_of_range_are_refused_by_name() {
+    let refused = |sources: usize, options: &BuildOptions| {
+        Build::new(options, &mut env(sources)).err().unwrap()
+    };
+    for (options, word) in [
+        (
+            BuildOptions {
+                window_slots: 0,
+                ..options()
+            },
+            "window_slots = 0",
+        ),
+        (
+            BuildOptions {
+                window_slots: u64::MAX,
+                ..options()
+            },
+            "window_slots = ",
+        ),
+        (
+            BuildOptions {
+                deadline_us: 0,
+                ..options()
+            },
+            "deadline_us = 0",
+        ),
+        (
+            BuildOptions {
+                deadline_us: u64::MAX,
+                ..options()
+            },
+            "deadline_us = ",
+        ),
+        (
+            BuildOptions {
+                max_open: 1,
+                ..options()
+            },
+            "max_open = 1",
+        ),
+        (
+            BuildOptions {
+                max_open: usize::MAX,
+                ..options()
+            },
+            "max_open = ",
+        ),
+        (
+            BuildOptions {
+                horizon_us: 0,
+                ..options()
+            },
+            "horizon_us = 0",
+        ),
+        (
+            BuildOptions {
+                horizon_us: 1,
+                window_slots: 41,
+                ..options()
+            },
+            "horizon_us = 1",
+        ),
+    ] {
+        let message = refused(2, &options);
+        assert!(message.starts_with(word), "{message}");
+    }
+    assert_eq!(refused(0, &options()), "0 sources: there must be 1 to 16");
+    assert!(
+        Build::new(
+            &BuildOptions {
+                horizon_us: u64::MAX,
+                ..options()
+            },
+            &mut env(16)
+        )
+        .is_ok()
+    );
+}

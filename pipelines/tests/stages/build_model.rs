@@ -1,0 +1,310 @@
+//! The event builder against a model of it: plain maps, no bounds, no cursors.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::common::{Part, Rig, fragment};
+use pollux_pipelines::rich::Hit;
+use pollux_pipelines::stages::BuildOptions;
+use pollux_pipelines::{Moment, Stage};
+use pollux_pmd::Cause;
+use proptest::prelude::*;
+
+/// An event as the tests look at it: time stamp, sources, hits.
+type Built = (u64, u16, Vec<Hit>);
+
+fn built(rig: &mut Rig) -> Vec<Built> {
+    let take = |event: pollux_pipelines::l0::Event| {
+        let head = event.head();
+        (head.timestamp, head.sources, event.hits().to_vec())
+    };
+    rig.out.drain(..).map(take).collect()
+}
+
+#[derive(Default)]
+struct ModelEvent {
+    deadline: u64,
+    parts: BTreeMap<u16, Vec<Hit>>,
+}
+
+/// The rules of the builder, one by one.
+struct Model {
+    sources: usize,
+    options: BuildOptions,
+    open: BTreeMap<u64, ModelEvent>,
+    floor: u64,
+    accepted: Option<u64>,
+    refused: Option<u64>,
+    refused_frames: usize,
+    out: Vec<Built>,
+    forced: u64,
+    resyncs: u64,
+}
+
+impl Model {
+    fn new(sources: usize, options: &BuildOptions) -> Self {
+        Self {
+            sources,
+            options: options.clone(),
+            open: BTreeMap::new(),
+            floor: 0,
+            accepted: None,
+            refused: None,
+            refused_frames: 0,
+            out: Vec::new(),
+            forced: 0,
+            resyncs: 0,
+        }
+    }
+
+    fn close_oldest(&mut self) {
+        let (key, event) = self.open.pop_first().unwrap();
+        self.floor = key + 1;
+        let sources = event.parts.keys().map(|source| 1 << source).sum();
+        let hits = event.parts.into_values().flatten().collect();
+        self.out
+            .push((key * self.options.window_slots, sources, hits));
+    }
+
+    fn close_due(&mut self, now: u64) {
+        while let Some((_, oldest)) = self.open.first_key_value() {
+            if oldest.parts.len() < self.sources && oldest.deadline > now {
+                break;
+            }
+            self.close_oldest();
+        }
+    }
+
+    fn put(&mut self, fragment: &Part) -> Result<(), Cause> {
+        let now = fragment.at.0;
+        self.close_due(now);
+        let fate = self.add(fragment);
+        match fate {
+            Ok(()) => {
+                (self.accepted, self.refused, self.refused_frames) = (Some(now), None, 0);
+            }
+            Err(Cause::Duplicate) => {}
+            Err(_) => {
+                self.refused = self.refused.or(Some(now));
+                self.refused_frames += usize::from(fragment.ends_frame);
+            }
+        }
+        self.close_due(now);
+        fate
+    }
+
+    fn add(&mut self, fragment: &Part) -> Result<(), Cause> {
+        let now = fragment.at.0;
+        let key = fragment.timestamp / self.options.window_slots;
+        let deadline = self.options.deadline_us * 1000;
+        let horizon = self.options.horizon_us * 40 / self.options.window_slots;
+        let oldest = self.open.keys().next().copied().unwrap_or(self.floor);
+        let pause = deadline.max(self.options.horizon_us * 1000);
+        let believed = self.accepted.is_none_or(|at| now > at + pause)
+            || self.refused_frames >= 2 * self.sources
+                && self.refused.is_some_and(|at| now > at + deadline);
+        if !believed && key > oldest.saturating_add(horizon) {
+            return Err(Cause::OutOfWindow);
+        }
+        if key < self.floor {
+            if !believed {
+                return Err(Cause::Late);
+            }
+            self.floor = key;
+            self.resyncs += 1;
+        }
+        if !self.open.contains_key(&key) {
+            if self.open.len() == self.options.max_open {
+                if key < oldest {
+                    return Err(Cause::Late);
+                }
+                self.forced += 1;
+                self.close_oldest();
+            }
+            let younger = self
+                .open
+                .range(key..)
+                .next()
+                .map(|(_, event)| event.deadline);
+            let deadline = younger.unwrap_or(u64::MAX).min(now + deadline);
+            self.open.insert(
+                key,
+                ModelEvent {
+                    deadline,
+                    parts: BTreeMap::new(),
+                },
+            );
+        }
+        let event = self.open.get_mut(&key).unwrap();
+        if event.parts.contains_key(&fragment.source) {
+            return Err(Cause::Duplicate);
+        }
+        event.parts.insert(fragment.source, fragment.hits.clone());
+        Ok(())
+    }
+}
+
+/// What happens to a fragment on its way.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Sent,
+    Lost,
+    Delayed(u64),
+    Twice(u64),
+    Corrupt(u64),
+}
+
+fn way() -> impl Strategy<Value = Way> {
+    prop_oneof![
+        12 => Just(Way::Sent),
+        2 => Just(Way::Lost),
+        3 => (1u64..60).prop_map(Way::Delayed),
+        1 => (60u64..400).prop_map(Way::Delayed),
+        1 => (0u64..300).prop_map(Way::Twice),
+        1 => any::<u64>().prop_map(|n| Way::Corrupt(n >> (n % 64))),
+    ]
+}
+
+/// Fragments of `sources`, in the order of their arrival. Event n happens at `start + step * n`,
+/// and its fragments are sent `spacing` us after those of the event before.
+fn arrivals(sources: u16, start: u64, step: u64, spacing: u64, ways: &[Way]) -> Vec<Part> {
+    let mut arrivals = Vec::new();
+    for (i, way) in ways.iter().enumerate() {
+        let (source, n) = (
+            (i % usize::from(sources)) as u16,
+            (i / usize::from(sources)) as u64,
+        );
+        let (timestamp, sent) = (start.wrapping_add(step * n), 10 + spacing * n);
+        let mut arrive = |timestamp, at| arrivals.push(fragment(source, timestamp, at));
+        match *way {
+            Way::Sent => arrive(timestamp, sent),
+            Way::Lost => {}
+            Way::Delayed(by) => arrive(timestamp, sent + by),
+            Way::Twice(by) => {
+                arrive(timestamp, sent);
+                arrive(timestamp, sent + by);
+            }
+            Way::Corrupt(timestamp) => arrive(timestamp, sent),
+        }
+    }
+    arrivals.sort_by_key(|fragment| fragment.at);
+    arrivals
+}
+
+/// Runs fragments through the builder in batches of the sizes given, over and over.
+fn run(rig: &mut Rig, fragments: &[Part], batches: &[usize]) {
+    let mut rest = fragments;
+    for &n in batches.iter().cycle() {
+        let (now, later) = rest.split_at(n.min(rest.len()));
+        rig.put_all(now);
+        rest = later;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    rig.finish();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn equals_the_model(
+        sources in 1u16..=5,
+        (start, step, spacing) in (0u64..1 << 41, 1u64..300, 0u64..40),
+        ways in proptest::collection::vec(way(), 1..800),
+        window_slots in prop_oneof![Just(1u64), 2u64..1000],
+        (horizon_us, max_open) in (30u64..500, prop_oneof![2usize..40, Just(4096)]),
+        ends in proptest::collection::vec(any::<bool>(), 1..40),
+        batches in proptest::collection::vec(1usize..40, 1..10),
+    ) {
+        let options = BuildOptions { window_slots, deadline_us: 100, horizon_us, max_open };
+        let mut fragments = arrivals(sources, start, step, spacing, &ways);
+        // Frames of several fragments, of one source each.
+        for i in 0..fragments.len() {
+            let same = fragments.get(i + 1).is_some_and(|next| next.source == fragments[i].source);
+            fragments[i].ends_frame = !same || ends[i % ends.len()];
+        }
+
+        let mut model = Model::new(usize::from(sources), &options);
+        let (mut delivered, mut dropped) = (0u64, BTreeMap::<Cause, u64>::new());
+        for frame in fragments.split_inclusive(|fragment| fragment.ends_frame) {
+            let fates: Vec<_> = frame.iter().map(|fragment| model.put(fragment)).collect();
+            match fates.iter().find(|fate| fate.is_ok()).unwrap_or(&fates[0]) {
+                Ok(()) => delivered += 1,
+                Err(cause) => *dropped.entry(*cause).or_default() += 1,
+            }
+        }
+        while !model.open.is_empty() {
+            model.close_oldest();
+        }
+
+        let mut rig = Rig::new(usize::from(sources), &options);
+        run(&mut rig, &fragments, &batches);
+        prop_assert_eq!(built(&mut rig), model.out);
+        let balance = rig.env.ledger.balance();
+        prop_assert_eq!(balance.delivered, delivered);
+        prop_assert_eq!(balance.drops().collect::<BTreeMap<_, _>>(), dropped);
+        let events = &rig.env.stats.events;
+        prop_assert_eq!((events.forced.get(), events.resyncs.get()), (model.forced, model.resyncs));
+        rig.check();
+    }
+
+    /// Where nothing is late, the events are the fragments grouped by time stamp.
+    #[test]
+    fn without_pressure_events_are_groups_of_fragments(
+        sources in 2u16..=16,
+        start in 0u64..1 << 60,
+        ways in proptest::collection::vec(way(), 1..800),
+    ) {
+        let options = BuildOptions { deadline_us: 1_000_000, ..BuildOptions::default() };
+        let kept = |way: &Way| if let Way::Corrupt(_) = way { Way::Lost } else { *way };
+        let ways: Vec<_> = ways.iter().map(kept).collect();
+        // An event that stays incomplete keeps all younger ones waiting.
+        let mut fragments = vec![fragment(0, start, 0)];
+        fragments.extend(arrivals(sources, start + 3, 3, 1, &ways));
+        let mut groups = BTreeMap::<u64, BTreeMap<u16, Vec<Hit>>>::new();
+        for fragment in &fragments {
+            let hits = fragment.hits.clone();
+            groups.entry(fragment.timestamp).or_default().entry(fragment.source).or_insert(hits);
+        }
+        let expected: Vec<Built> = groups
+            .iter()
+            .map(|(timestamp, parts)| {
+                let sources = parts.keys().map(|source| 1 << source).sum();
+                (*timestamp, sources, parts.values().flatten().copied().collect())
+            })
+            .collect();
+        let mut rig = Rig::new(usize::from(sources), &options);
+        run(&mut rig, &fragments, &[7]);
+        prop_assert_eq!(built(&mut rig), expected);
+        prop_assert_eq!(rig.dropped(Cause::Late), 0);
+        rig.check();
+    }
+
+    /// The output is sorted and has each event once, for as long as time stamps are not believed
+    /// to have jumped back.
+    #[test]
+    fn the_output_is_sorted(
+        sources in 1u16..=4,
+        ways in proptest::collection::vec(way(), 1..800),
+        (spacing, tick) in (0u64..30, 1u64..50),
+    ) {
+        let options = BuildOptions { deadline_us: 50, max_open: 32, ..BuildOptions::default() };
+        let mut rig = Rig::new(usize::from(sources), &options);
+        let mut now = 0;
+        for fragment in arrivals(sources, 1000, 2, spacing, &ways) {
+            while now + tick * 1000 < fragment.at.0 {
+                now += tick * 1000;
+                rig.build.tick(Moment(now), &mut rig.out);
+            }
+            rig.put(fragment);
+        }
+        rig.finish();
+        rig.check();
+        let timestamps: Vec<_> = built(&mut rig).iter().map(|event| event.0).collect();
+        let backwards = timestamps.windows(2).filter(|pair| pair[0] >= pair[1]).count() as u64;
+        prop_assert!(backwards <= rig.env.stats.events.resyncs.get());
+        let unique = timestamps.iter().collect::<BTreeSet<_>>().len();
+        prop_assert!(unique == timestamps.len() || backwards > 0);
+    }
+}

@@ -1,0 +1,16 @@
+//! Stages, alone and in chains.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod answer;
+mod bad_input;
+mod build;
+mod build_model;
+mod chain;
+mod common;
+mod decide;
+mod decompress;
+mod merge;
+mod nothing_but_work;
+mod registry;
+mod spread;

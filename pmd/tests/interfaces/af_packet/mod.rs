@@ -1,0 +1,7 @@
+//! Network interfaces through AF_PACKET, on veth pairs in network namespaces of their own,
+//! against the kernel's own UDP.
+
+mod faults;
+mod filter;
+mod link;
+mod traffic;

@@ -1,0 +1,7 @@
+//! Network interfaces through AF_XDP, on veth pairs in network namespaces of their own, against the
+//! kernel's own UDP.
+
+mod faults;
+mod life;
+mod others;
+mod traffic;

@@ -1,0 +1,491 @@
+//! After the start a poll loop neither allocates, nor frees, nor enters the kernel.
+//!
+//! There is no warm-up: the first frame is watched as the last one is. What a loop needs is made
+//! when the port is started and when its own parts are.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::Instant;
+
+use pollux_mempool::time::Ns;
+use pollux_mempool::{Burst, Mbuf, PoolCache};
+use pollux_pmd::driver::{Description, Feature, Support};
+use pollux_pmd::event::{
+    Clop, ClopConfig, ClopReader, ClopWriter, EventConsumer, EventKind, EventProducer, EventQueue,
+    EventRecord, PayloadInfo, Refused, RegionOptions,
+};
+use pollux_pmd::lcore::{JitterMeter, StopFlag};
+use pollux_pmd::net::{
+    MacAddr, ParseOptions, Parsed, Responder, UDP_HEADERS, UdpEndpoint, UdpTemplate, classify,
+};
+use pollux_pmd::stream::{Demux, DemuxBuilder, SequenceTracker, StreamId};
+use pollux_pmd::{
+    Cause, Clock, LatencyHistogram, Ledger, PortConfig, Registry, RxQueue, StartedPort, Tally,
+    TscClock, TxQueue,
+};
+use pollux_quiet::listen;
+
+use crate::common::pool;
+
+const STREAMS: u16 = 4;
+
+/// Frames in a ring of the port; fewer than the pool has buffers, so that a ring can be full.
+const RING: usize = 128;
+
+const BUFFERS: usize = 256;
+
+fn own(last: u8, port: u16) -> UdpEndpoint {
+    UdpEndpoint {
+        mac: MacAddr([2, 0, 0, 0, 0, last]),
+        socket: SocketAddrV4::new([10, 0, 0, last].into(), port),
+    }
+}
+
+/// The sender: datagrams of all streams, and all that else comes by a wire.
+struct Sender {
+    tx: TxQueue,
+    templates: [UdpTemplate; STREAMS as usize + 1],
+    stranger: Responder,
+    n: u32,
+}
+
+impl Sender {
+    fn new(tx: TxQueue) -> Self {
+        let template = |stream| UdpTemplate::new(own(1, 4000), own(2, 9000 + stream));
+        Self {
+            tx,
+            templates: std::array::from_fn(|stream| template(stream as u16)),
+            stranger: Responder::new(MacAddr([2, 0, 0, 0, 0, 1]), [10, 0, 0, 1].into()),
+            n: 0,
+        }
+    }
+
+    /// Writes the next frame: one of a stream, mostly in sequence.
+    fn write(&mut self, mbuf: &mut Mbuf) {
+        self.n += 1;
+        let room = mbuf.append(1000).unwrap();
+        let len = match self.n % 101 {
+            // A question that is answered.
+            7 => self.stranger.request([10, 0, 0, 2].into(), room).unwrap(),
+            kind => {
+                let payload = 4 + self.n as usize % 900;
+                // The last template is of no stream.
+                let template = &self.templates[self.n as usize % 5];
+                let sequence = match kind {
+                    11 => self.n / 5 + 3,
+                    13 => (self.n / 5).wrapping_sub(2),
+                    17 => self.n.wrapping_mul(0x9e37_79b9),
+                    _ => self.n / 5,
+                };
+                room[UDP_HEADERS..UDP_HEADERS + 4].copy_from_slice(&sequence.to_be_bytes());
+                let len = template.write(room, payload).unwrap();
+                // Of the IP header, of the datagram, and of the type.
+                match kind {
+                    23 => room[25] ^= 1,
+                    29 => room[UDP_HEADERS] ^= 1,
+                    31 => room[12] ^= 1,
+                    _ => {}
+                }
+                if kind == 37 { 20 } else { len }
+            }
+        };
+        mbuf.truncate(len);
+    }
+
+    /// Sends up to `n` frames; those for which there is no room go back to the pool.
+    fn send(&mut self, cache: &mut PoolCache, n: usize) {
+        let mut burst = Burst::<32>::new();
+        cache.alloc_burst(&mut burst, n);
+        for mbuf in burst.iter_mut() {
+            self.write(mbuf);
+        }
+        self.tx.tx(cache, &mut burst);
+        cache.free_burst(&mut burst);
+    }
+}
+
+/// The receiver: all that this crate has for it.
+struct Receiver {
+    rx: RxQueue,
+    tally: Tally,
+    demux: Demux,
+    trackers: [SequenceTracker; STREAMS as usize],
+    responder: Responder,
+    events: EventProducer,
+    clops: Vec<ClopWriter>,
+    clock: TscClock,
+    jitter: JitterMeter,
+    times: LatencyHistogram,
+    stop: StopFlag,
+}
+
+impl Receiver {
+    /// One round of the loop; whether a frame came.
+    fn poll(&mut self, tx: &mut TxQueue, cache: &mut PoolCache) -> bool {
+        let now = self.jitter.tick();
+        let mut burst = Burst::<32>::new();
+        let n = self.rx.rx_up_to(cache, &mut burst, 24);
+        for mbuf in burst.iter() {
+            let dropped = self.take(mbuf, tx, cache);
+            match dropped {
+                Some(cause) => self.tally.count_dropped(cause, 1),
+                None => self.tally.count_delivered(1),
+            }
+            self.times
+                .record(self.clock.to_ns(now.since(mbuf.arrival())).0);
+        }
+        if n % 7 == 6 {
+            // The slow way back to the pool.
+            burst.clear();
+        }
+        cache.free_burst(&mut burst);
+        for clop in &mut self.clops {
+            clop.poll(&mut self.events, now);
+        }
+        if n == 0 {
+            self.clock.relax();
+        }
+        n > 0 && !self.stop.is_set()
+    }
+
+    fn take(&mut self, mbuf: &Mbuf, tx: &mut TxQueue, cache: &mut PoolCache) -> Option<Cause> {
+        let udp = match classify(mbuf, &ParseOptions::default()) {
+            Ok(Parsed::Udp(udp)) => udp,
+            Ok(Parsed::Arp) => return self.reply(mbuf, tx, cache),
+            Ok(_) => return Some(Cause::NotForUs),
+            Err(cause) => return Some(cause),
+        };
+        let Some(StreamId(stream)) = self.demux.route(&udp) else {
+            return Some(Cause::DemuxMiss);
+        };
+        let payload = udp.payload(mbuf.data());
+        let sequence = u32::from_be_bytes(payload[..4].try_into().unwrap());
+        self.trackers[usize::from(stream)].observe(sequence);
+        let at = usize::from(udp.payload_offset);
+        self.clops[usize::from(stream)]
+            .append_frame(&mut self.events, udp.src_port, mbuf, at..at + payload.len())
+            .err()
+            .map(Refused::cause)
+    }
+
+    fn reply(&self, request: &Mbuf, tx: &mut TxQueue, cache: &mut PoolCache) -> Option<Cause> {
+        let Some(mut mbuf) = cache.alloc() else {
+            return Some(Cause::NotForUs);
+        };
+        let reply = mbuf.append(60).unwrap();
+        let written = self.responder.reply(request.data(), reply);
+        let mut burst = Burst::<1>::new();
+        assert!(burst.push(mbuf).is_ok());
+        tx.tx(cache, &mut burst);
+        cache.free_burst(&mut burst);
+        (written != Some(60)).then_some(Cause::NotForUs)
+    }
+}
+
+/// Who takes the buffers that are announced.
+struct Consumer {
+    events: EventConsumer,
+    readers: Vec<ClopReader>,
+    payloads: u64,
+}
+
+impl Consumer {
+    fn consume(&mut self) {
+        while let Some(event) = self.events.poll() {
+            let buffer = self.readers[usize::from(event.stream)]
+                .accept(&event)
+                .unwrap();
+            self.payloads += buffer.payloads().map(Result::unwrap).count() as u64;
+        }
+    }
+}
+
+fn receiver(rx: RxQueue) -> (Receiver, Consumer) {
+    let clock = TscClock::get();
+    let queue = EventQueue::new(16, &RegionOptions::default()).unwrap();
+    let (events, announced) = queue.split();
+    let clop = |stream| {
+        let config = ClopConfig {
+            stream,
+            buffers: 4,
+            size: 8192,
+            timeout: Ns(10_000),
+            ..ClopConfig::default()
+        };
+        Clop::new(&config, &clock).unwrap().split()
+    };
+    let (clops, readers) = (0..STREAMS).map(clop).unzip();
+    let ports = |demux: DemuxBuilder, id| demux.port(9000 + id, StreamId(id));
+    let receiver = Receiver {
+        rx,
+        tally: Tally::new(),
+        demux: (0..STREAMS)
+            .fold(DemuxBuilder::new(), ports)
+            .build()
+            .unwrap(),
+        trackers: Default::default(),
+        responder: Responder::new(MacAddr([2, 0, 0, 0, 0, 2]), Ipv4Addr::new(10, 0, 0, 2)),
+        events,
+        clops,
+        clock,
+        jitter: JitterMeter::new(clock),
+        times: LatencyHistogram::new(),
+        stop: StopFlag::new(),
+    };
+    let consumer = Consumer {
+        events: announced,
+        readers,
+        payloads: 0,
+    };
+    (receiver, consumer)
+}
+
+#[test]
+fn a_loop_over_a_loopback_port() {
+    let (ledger, noise) = listen(|ear| {
+        let pool = pool(BUFFERS);
+        let config = PortConfig {
+            ring: RING,
+            rx_queues: 2,
+            tx_queues: 2,
+            ..PortConfig::new(pool.clone())
+        };
+        let port = Registry::builtin().open("loopback").unwrap();
+        let StartedPort {
+            port,
+            mut rx,
+            mut tx,
+        } = port.configure(config).unwrap().start().unwrap();
+        // Replies go by the other queue, and come back by it.
+        let (mut back, mut replies) = (rx.pop().unwrap(), tx.pop().unwrap());
+        let mut sender = Sender::new(tx.pop().unwrap());
+        let (mut receiver, mut consumer) = receiver(rx.pop().unwrap());
+        let mut cache = pool.cache(64).unwrap();
+        let mut ledger = Ledger::new();
+        ledger.add("rx", receiver.rx.tally());
+        ledger.add("receiver", receiver.tally.view());
+
+        let mut taken = 0;
+        ear.during(|| {
+            for round in 0..20_000_u32 {
+                // Now and then the sender runs ahead until the ring is full, and the pool empty.
+                let bursts = if round % 50 == 49 { 10 } else { 1 };
+                for _ in 0..bursts {
+                    sender.send(&mut cache, 1 + round as usize % 32);
+                }
+                if round % 50 == 49 {
+                    let mut all = Burst::<BUFFERS>::new();
+                    cache.alloc_burst(&mut all, BUFFERS);
+                    assert!(cache.alloc().is_none());
+                    cache.free_burst(&mut all);
+                }
+                while receiver.poll(&mut replies, &mut cache) {}
+                // And the consumer falls behind until the buffers are all full.
+                if round / 100 % 5 != 4 {
+                    consumer.consume();
+                }
+                let mut burst = Burst::<32>::new();
+                taken += back.rx(&mut cache, &mut burst);
+                burst.take_all(|mbuf| {
+                    let frozen = mbuf.freeze();
+                    let clone = frozen.clone();
+                    assert_eq!(clone.data().len(), 60);
+                    drop(clone);
+                    cache.free(frozen.try_thaw().unwrap());
+                });
+            }
+        });
+
+        // All that can happen did.
+        let balance = ledger.check().unwrap();
+        for cause in [
+            Cause::Malformed,
+            Cause::BadChecksum,
+            Cause::DemuxMiss,
+            Cause::NotForUs,
+            Cause::RingFull,
+        ] {
+            assert!(balance.dropped_for(cause) > 0, "{cause:?} in {balance}");
+        }
+        let counts = receiver.trackers[0].counts();
+        assert!(counts.gaps > 0 && counts.duplicates > 0, "{counts:?}");
+        assert!(taken > 0 && consumer.payloads > 100_000);
+        assert!(u64::from(sender.n) > balance.from_wire, "the ring was full");
+        assert_eq!(receiver.times.view().percentiles().count, balance.from_wire);
+        port.stop(vec![receiver.rx, back], vec![sender.tx, replies])
+            .unwrap();
+        ledger
+    });
+    ledger.check().unwrap();
+    noise.assert_none();
+}
+
+#[test]
+fn a_loop_over_null_ports() {
+    let ((), noise) = listen(|ear| {
+        let pool = pool(BUFFERS);
+        let start = |spec: &str| {
+            let port = Registry::builtin().open(spec).unwrap();
+            let port = port.configure(PortConfig::new(pool.clone())).unwrap();
+            port.start().unwrap()
+        };
+        let (mut left, mut right) = (start("null:size=1500"), start("null"));
+        let mut cache = pool.cache(64).unwrap();
+        let mut tally = Tally::new();
+        ear.during(|| {
+            for round in 0..20_000 {
+                let (from, to) = if round % 2 == 0 {
+                    (&mut left, &mut right)
+                } else {
+                    (&mut right, &mut left)
+                };
+                let mut burst = Burst::<32>::new();
+                from.rx[0].rx(&mut cache, &mut burst);
+                for mbuf in burst.iter() {
+                    let parsed = classify(mbuf, &ParseOptions::default());
+                    assert!(!matches!(parsed, Ok(Parsed::Udp(_))));
+                    tally.count_dropped(Cause::NotForUs, 1);
+                }
+                assert_eq!(to.tx[0].tx(&mut cache, &mut burst), 32);
+            }
+        });
+        for StartedPort { port, rx, tx } in [left, right] {
+            port.stop(rx, tx).unwrap();
+        }
+    });
+    noise.assert_none();
+}
+
+/// Both ends of a vhost-user socket, each with a pool of its own. Their threads, which talk over
+/// the socket, are started where nobody listens.
+#[test]
+fn a_loop_over_both_ends_of_a_vhost_user_socket() {
+    for rings in ["packed=on", "packed=off"] {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("socket");
+        let start = |options: &str| {
+            let spec = format!("vhost-user:{},{options},{rings}", socket.display());
+            let pool = pool(BUFFERS);
+            let port = Registry::builtin().open(&spec).unwrap();
+            let config = PortConfig {
+                ring: RING,
+                ..PortConfig::new(pool.clone())
+            };
+            (pool, port.configure(config).unwrap().start().unwrap())
+        };
+        let mut ends = [start("role=device,server"), start("role=driver")];
+        let began = Instant::now();
+        while !ends.iter().all(|(_, end)| end.port.link().up) {
+            assert!(began.elapsed().as_secs() < 10, "the ends have not met");
+        }
+        let (frames, noise) = listen(|ear| {
+            let [(left_pool, left), (right_pool, right)] = &mut ends;
+            let mut caches = [left_pool.cache(64).unwrap(), right_pool.cache(64).unwrap()];
+            let mut burst = Burst::<32>::new();
+            let mut frames = 0;
+            ear.during(|| {
+                for _ in 0..10_000 {
+                    for (from, to) in [(0, 1), (1, 0)] {
+                        let (sender, receiver) = match from {
+                            0 => (&mut *left, &mut *right),
+                            _ => (&mut *right, &mut *left),
+                        };
+                        caches[from].alloc_burst(&mut burst, 32);
+                        burst.iter_mut().for_each(|mbuf| {
+                            mbuf.append(1000).unwrap().fill(7);
+                        });
+                        sender.tx[0].tx(&mut caches[from], &mut burst);
+                        caches[from].free_burst(&mut burst);
+                        frames += receiver.rx[0].rx(&mut caches[to], &mut burst);
+                        caches[to].free_burst(&mut burst);
+                    }
+                }
+            });
+            frames
+        });
+        noise.assert_none();
+        assert!(frames > 100_000, "{frames}");
+    }
+}
+
+#[test]
+fn an_event_queue_and_a_list_of_buffers() {
+    let ((), noise) = listen(|ear| {
+        let clock = TscClock::get();
+        let pool = pool(BUFFERS);
+        let frame = pool.cache(32).unwrap().alloc_from(&[7; 5000]).unwrap();
+        let config = ClopConfig {
+            buffers: 4,
+            size: 8192,
+            ..ClopConfig::default()
+        };
+        let (mut writer, mut reader) = Clop::new(&config, &clock).unwrap().split();
+        let queue = EventQueue::new(8, &RegionOptions::default()).unwrap();
+        let (mut events, mut announced) = queue.split();
+        let record = EventRecord {
+            kind: EventKind::APPLICATION,
+            ..EventRecord::default()
+        };
+        let mut out = [EventRecord::default(); 4];
+        let mut bytes = 0;
+        ear.during(|| {
+            let info = PayloadInfo {
+                arrival: clock.now(),
+                ..PayloadInfo::default()
+            };
+            for round in 0..1000_usize {
+                writer.append(&mut events, &info, &[1; 600]).unwrap();
+                // Over three segments.
+                writer
+                    .append_frame(&mut events, 1, &frame, 42..5000 - round)
+                    .unwrap();
+                assert!(matches!(
+                    writer.append(&mut events, &info, &[1; 9000]),
+                    Err(Refused::Oversize { .. })
+                ));
+                writer.poll(&mut events, clock.now());
+                while let Some(event) = announced.poll() {
+                    let buffer = reader.accept(&event).unwrap();
+                    bytes += buffer
+                        .payloads()
+                        .map(|p| p.unwrap().data.len())
+                        .sum::<usize>();
+                }
+                while events.push(&record).is_ok() {}
+                assert_eq!(announced.poll_burst(&mut out), 4);
+                assert!(announced.poll().is_some());
+                while announced.poll().is_some() {}
+            }
+        });
+        assert!(bytes > 0);
+    });
+    noise.assert_none();
+}
+
+/// A driver that is neither watched above nor exempt fails here: watch it, or say in its
+/// description and its capabilities that it enters the kernel.
+#[test]
+fn every_other_driver_says_that_it_enters_the_kernel() {
+    let directory = tempfile::tempdir().unwrap();
+    let capture = directory.path().join("out.pcap");
+    let registry = Registry::builtin();
+    // Drivers of PCI devices need a device, which is not to be had here: their own tests watch them,
+    // on devices made of software (`a_loop_does_nothing_but_work`). Whether a device of DPDK enters
+    // the kernel is said by the device.
+    let watchable = |driver: &&Description| !matches!(driver.name, "pci" | "dpdk");
+    for driver in registry.descriptions().filter(watchable) {
+        let (name, enters) = (driver.name, driver.support(Feature::KernelBacked));
+        let watched = matches!(name, "loopback" | "null" | "vhost-user");
+        assert_eq!(enters == Support::No, watched, "`{name}` is not watched");
+        let spec = match name {
+            "pcap" => format!("pcap:tx={}", capture.display()),
+            "af_packet" | "af_xdp" => format!("{name}:lo"),
+            "tap" => format!("tap:plx{}", std::process::id()),
+            "vhost-user" => format!("vhost-user:{}", directory.path().join("socket").display()),
+            _ => name.to_owned(),
+        };
+        match registry.open(&spec) {
+            Ok(port) => assert_eq!(port.capabilities().kernel_backed, !watched, "{name}"),
+            Err(error) => println!("skipped: {error}"),
+        }
+    }
+}
