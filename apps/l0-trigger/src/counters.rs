@@ -11,6 +11,7 @@ use pollux_pmd::LatencyView;
 use pollux_pmd::stream::StreamView;
 use pollux_program::metrics::{Books, Page, Source};
 
+use crate::files;
 use crate::worker::WorkerView;
 
 /// Views on what the loops count.
@@ -26,6 +27,7 @@ pub struct Counters {
     /// For how long at a time the loop was kept from its work.
     pub gaps: LatencyView,
     pub workers: Vec<WorkerView>,
+    pub files: files::Counts,
 }
 
 impl Source for Counters {
@@ -78,7 +80,7 @@ impl Source for Counters {
         let sets = self.rules.sets();
         let mut accepts = BTreeMap::<&str, u64>::new();
         for rule in sets.iter().flat_map(|set| &set.rules) {
-            *accepts.entry(&rule.name).or_default() += rule.accepted.get();
+            *accepts.entry(&rule.rule.name).or_default() += rule.accepted.get();
         }
         let accepts = accepts
             .iter()
@@ -122,6 +124,19 @@ impl Source for Counters {
             "Times that the budget was missed",
             missed,
         )?;
+
+        let files::Counts { recording, record } = &self.files;
+        let files = [("events-out", recording), ("record", record)];
+        let files = files.into_iter().flat_map(|(file, counts)| {
+            let so_far = counts.as_ref().map(|counts| counts.so_far());
+            let fates = so_far.map(|n| [("written", n.written), ("lost", n.lost)]);
+            fates
+                .into_iter()
+                .flatten()
+                .map(move |(fate, n)| ([("file", file.into()), ("outcome", fate.into())], n))
+        });
+        let help = "Events that are in each file, and those that should be";
+        page.counter("l0_recorded_events", help, files)?;
 
         self.measure_times(page)
     }

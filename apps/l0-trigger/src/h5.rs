@@ -1,29 +1,34 @@
 //! The recording in HDF5 (docs/formats/recording.md).
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::{Context as _, Result};
 use pollux_pipelines::l0::EventView;
-use pollux_recording::{About, Ending, Facts, StreamLoss, Writer};
+use pollux_recording::{About, Ending, Facts, Rule, StreamLoss, Writer};
 
 use crate::counters::Counters;
-use crate::keeper::{Kept, Store};
-use crate::report::RecordingReport;
+use crate::keeper::Store;
 
 /// A file that is being written.
-pub struct H5(Writer);
+pub struct H5 {
+    writer: Writer,
+    /// What is written at the end.
+    counters: Arc<Counters>,
+}
 
 impl H5 {
     /// Creates the file.
-    pub fn create(path: &Path, configuration: &str) -> Result<Self> {
+    pub fn create(path: &Path, configuration: &str, counters: Arc<Counters>) -> Result<Self> {
         let about = About {
             program: env!("CARGO_PKG_NAME"),
             version: env!("CARGO_PKG_VERSION"),
             configuration,
             start: SystemTime::now(),
         };
-        Ok(Self(Writer::create(path, &about).context("--record")?))
+        let writer = Writer::create(path, &about).context("--record")?;
+        Ok(Self { writer, counters })
     }
 }
 
@@ -35,40 +40,46 @@ impl Store for H5 {
             sources: head.sources,
             accepted: verdict.accepted(),
             complete: head.complete,
-            late: false,
+            late: event.is_late(),
             monitored: verdict.monitored,
             rules: verdict.rules,
             rule_set: verdict.rule_set,
         };
-        self.0.push(&facts, event.hits(), event.rings());
+        self.writer.push(&facts, event.hits(), event.rings());
     }
 
     fn flush(&mut self) -> Result<()> {
-        self.0.flush().context("--record")
+        self.writer.flush().context("--record")
     }
-}
 
-/// Completes the file with what is known at the end of the run.
-pub fn complete(kept: Kept<H5>, counters: &Counters) -> (RecordingReport, Result<()>) {
-    let Kept { store, report } = kept;
-    let sources = counters.stats.sources.iter();
-    let streams = sources.map(|source| StreamLoss {
-        frames: source.frames.get(),
-        missing: source.missing.get(),
-        duplicates: source.duplicates.get(),
-        reordered: source.reordered.get(),
-        late: source.late.get(),
-    });
-    let streams: Vec<_> = streams.collect();
-    let ending = Ending {
-        end: SystemTime::now(),
-        ledger: &counters.books.ledger,
-        streams: &streams,
-        lost: report.lost,
-    };
-    let end = match store {
-        Ok(store) => store.0.finish(&ending).context("--record"),
-        Err(error) => Err(error.context("the recording is incomplete")),
-    };
-    (report, end)
+    fn complete(self, lost: u64) -> Result<()> {
+        let sources = self.counters.stats.sources.iter();
+        let streams = sources.map(|source| StreamLoss {
+            frames: source.frames.get(),
+            missing: source.missing.get(),
+            duplicates: source.duplicates.get(),
+            reordered: source.reordered.get(),
+            late: source.late.get(),
+        });
+        let streams: Vec<_> = streams.collect();
+        let sets = self.counters.rules.sets();
+        let rules = sets.iter().flat_map(|set| {
+            let rules = set.rules.iter().zip(0..);
+            rules.map(|(counts, bit)| Rule {
+                rule_set: set.number,
+                bit,
+                name: counts.rule.name.clone(),
+                asks: counts.rule.to_string(),
+            })
+        });
+        let rules: Vec<_> = rules.collect();
+        let ending = Ending {
+            end: SystemTime::now(),
+            ledger: &self.counters.books.ledger,
+            streams: &streams,
+            rules: &rules,
+            lost,
+        };
+        self.writer.finish(&ending).context("--record")
+    }
 }

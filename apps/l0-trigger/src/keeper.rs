@@ -1,16 +1,13 @@
 //! Recording of events with their hits: handed over by the trigger loop, written outside of it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::Result;
 use pollux_mempool::{Burst, MbufConsumer, MbufProducer, PoolCache, mbuf_ring};
 use pollux_pipelines::l0::{Decision, EventView};
-use pollux_pmd::{Count, lcore};
 
-use crate::report::RecordingReport;
+use crate::scribe::{FileCounts, Scribe};
 
 /// Events between the trigger loop and the thread that writes: 80 ms of 100 kHz.
 const QUEUE: usize = 1 << 13;
@@ -25,9 +22,6 @@ pub const KEPT: usize = QUEUE + BURST;
 const GATHERED: u64 = 4096;
 const STALE: Duration = Duration::from_millis(250);
 
-/// How long the thread sleeps when there is nothing to write.
-const NAP: Duration = Duration::from_millis(1);
-
 /// Where events are recorded. It may be slow, and it may fail: that ends the recording, never the
 /// run.
 pub trait Store: Send + 'static {
@@ -36,12 +30,15 @@ pub trait Store: Send + 'static {
 
     /// Writes what was gathered.
     fn flush(&mut self) -> Result<()>;
+
+    /// Completes it at the end of the run, in which `lost` events found no way here.
+    fn complete(self, lost: u64) -> Result<()>;
 }
 
 /// The end in the trigger loop.
 pub struct Keeper {
     queue: MbufProducer,
-    missed: Arc<Count>,
+    counts: Arc<FileCounts>,
 }
 
 impl Keeper {
@@ -56,98 +53,41 @@ impl Keeper {
         let mut burst = Burst::<1>::new();
         // There is room for one.
         drop(burst.push(event.into()));
-        if self.queue.push(&mut burst.as_mut()) == 0 {
-            self.missed.add(1);
+        match self.queue.push(&mut burst.as_mut()) {
+            0 => self.counts.missed.add(1),
+            _ => self.counts.handed.add(1),
         }
         events.free_burst(&mut burst);
     }
 }
 
-/// What the thread gives back.
-pub struct Kept<S> {
-    /// What it wrote to; none if that has failed.
-    pub store: Result<S>,
-    pub report: RecordingReport,
+/// The other end: events that wait to be written.
+pub struct Kept(MbufConsumer);
+
+/// The way from the loop to the thread that writes; what becomes of the events is in `counts`.
+pub fn queue(counts: Arc<FileCounts>) -> Result<(Keeper, Kept)> {
+    let (queue, consumer) = mbuf_ring(QUEUE)?;
+    Ok((Keeper { queue, counts }, Kept(consumer)))
 }
 
-/// The thread that writes.
-pub struct Recording<S> {
-    thread: JoinHandle<Kept<S>>,
-    done: Arc<AtomicBool>,
-}
-
-/// Starts to record in `store`, on none of the CPUs in `loops`.
-pub fn start<S: Store>(store: S, loops: &[usize]) -> Result<(Keeper, Recording<S>)> {
-    let (producer, consumer) = mbuf_ring(QUEUE)?;
-    let (missed, done) = (Arc::<Count>::default(), Arc::<AtomicBool>::default());
-    let writer = Writer {
-        queue: consumer,
-        missed: Arc::clone(&missed),
-        done: Arc::clone(&done),
-        store: Ok(store),
-        gathered: 0,
-        since: Instant::now(),
-        report: RecordingReport::default(),
-    };
-    let loops = loops.to_vec();
-    let body = move || {
-        lcore::keep_off(&loops);
-        writer.run()
-    };
-    let thread = std::thread::Builder::new()
-        .name("recording".into())
-        .spawn(body)
-        .context("cannot start the thread that records")?;
-    let keeper = Keeper {
-        queue: producer,
-        missed,
-    };
-    Ok((keeper, Recording { thread, done }))
-}
-
-impl<S> Recording<S> {
-    /// Writes what is left, once the loop has ended.
-    pub fn finish(self) -> Kept<S> {
-        // Release pairs with the acquire of `run`: all that the loop has handed over is seen.
-        self.done.store(true, Ordering::Release);
-        self.thread.join().unwrap_or_else(|_| Kept {
-            store: Err(anyhow!("the thread that records has panicked")),
-            report: RecordingReport::default(),
-        })
-    }
-}
-
-struct Writer<S> {
+/// Writes events to a store.
+pub struct Writer<S> {
     queue: MbufConsumer,
-    missed: Arc<Count>,
-    done: Arc<AtomicBool>,
+    counts: Arc<FileCounts>,
     store: Result<S>,
     /// Events that the store has gathered since `since`.
     gathered: u64,
     since: Instant,
-    report: RecordingReport,
 }
 
 impl<S: Store> Writer<S> {
-    fn run(mut self) -> Kept<S> {
-        loop {
-            let done = self.done.load(Ordering::Acquire);
-            let taken = self.take();
-            if self.gathered >= GATHERED || (self.gathered > 0 && self.since.elapsed() >= STALE) {
-                self.flush();
-            }
-            if !taken {
-                if done {
-                    break;
-                }
-                std::thread::sleep(NAP);
-            }
-        }
-        self.flush();
-        self.report.lost += self.missed.get();
-        Kept {
-            store: self.store,
-            report: self.report,
+    pub fn new(Kept(queue): Kept, counts: Arc<FileCounts>, store: S) -> Self {
+        Self {
+            queue,
+            counts,
+            store: Ok(store),
+            gathered: 0,
+            since: Instant::now(),
         }
     }
 
@@ -163,7 +103,7 @@ impl<S: Store> Writer<S> {
                 events.for_each(|event| store.push(event));
                 self.gathered += n as u64;
             }
-            Err(_) => self.report.lost += n as u64,
+            Err(_) => self.counts.refused.add(n as u64),
         }
         n > 0
     }
@@ -171,10 +111,10 @@ impl<S: Store> Writer<S> {
     fn flush(&mut self) {
         let Ok(store) = &mut self.store else { return };
         match store.flush() {
-            Ok(()) => self.report.written += self.gathered,
+            Ok(()) => self.counts.written.add(self.gathered),
             Err(error) => {
                 tracing::error!("{error:#}: no more events are recorded, the run goes on");
-                self.report.lost += self.gathered;
+                self.counts.refused.add(self.gathered);
                 self.store = Err(error);
             }
         }
@@ -182,10 +122,30 @@ impl<S: Store> Writer<S> {
     }
 }
 
+impl<S: Store> Scribe for Writer<S> {
+    fn work(&mut self) -> bool {
+        let taken = self.take();
+        if self.gathered >= GATHERED || (self.gathered > 0 && self.since.elapsed() >= STALE) {
+            self.flush();
+        }
+        taken
+    }
+
+    fn finish(mut self) -> Result<()> {
+        self.flush();
+        let lost = self.counts.at_end().lost;
+        match self.store {
+            Ok(store) => store.complete(lost),
+            Err(error) => Err(error.context("the recording is incomplete")),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::scribe::{self, PATIENCE, Writing};
     use anyhow::bail;
     use pollux_mempool::{Mempool, PoolConfig};
     use pollux_pipelines::l0::{Draft, EventHead, Verdict, event_pool};
@@ -213,6 +173,8 @@ mod tests {
         written: usize,
         /// Whether the next write succeeds.
         lets: Receiver<bool>,
+        /// Takes the time stamps that were written, and the number of events that were lost.
+        end: Sender<(Vec<u64>, u64)>,
     }
 
     impl Store for Disk {
@@ -228,16 +190,39 @@ mod tests {
             self.written = self.stamps.len();
             Ok(())
         }
+
+        fn complete(mut self, lost: u64) -> Result<()> {
+            self.stamps.truncate(self.written);
+            Ok(self.end.send((self.stamps, lost))?)
+        }
     }
 
-    fn disk() -> (Sender<bool>, Disk) {
-        let (let_it, lets) = channel();
+    /// A recording on such a disk.
+    struct Rig {
+        keeper: Keeper,
+        writing: Writing,
+        lets: Sender<bool>,
+        end: Receiver<(Vec<u64>, u64)>,
+    }
+
+    fn rig() -> Rig {
+        let counts = Arc::<FileCounts>::default();
+        let (keeper, kept) = queue(Arc::clone(&counts)).unwrap();
+        let ((lets, let_in), (end_out, end)) = (channel(), channel());
         let disk = Disk {
             stamps: Vec::new(),
             written: 0,
-            lets,
+            lets: let_in,
+            end: end_out,
         };
-        (let_it, disk)
+        let writer = Writer::new(kept, Arc::clone(&counts), disk);
+        let writing = scribe::start(writer, "--record disk".into(), counts, &[]).unwrap();
+        Rig {
+            keeper,
+            writing,
+            lets,
+            end,
+        }
     }
 
     /// The loop is never held up: what finds no room is counted, and all else is written.
@@ -245,29 +230,28 @@ mod tests {
     fn a_disk_that_stands_still_drops_recordings() {
         let pool = pool();
         let mut cache = pool.cache(CACHE).unwrap();
-        let (let_it, disk) = disk();
-        let (mut keeper, recording) = start(disk, &[]).unwrap();
+        let mut rig = rig();
         let events = 3 * QUEUE as u64;
         let mut kept = Vec::new();
         for n in 0..events {
-            let room = keeper.has_room();
-            let before = keeper.missed.get();
-            keeper.keep(event(n, &mut cache), &mut cache);
-            if keeper.missed.get() == before {
+            let room = rig.keeper.has_room();
+            let before = rig.keeper.counts.missed.get();
+            rig.keeper.keep(event(n, &mut cache), &mut cache);
+            if rig.keeper.counts.missed.get() == before {
                 kept.push(n);
             } else {
-                assert!(!room || !keeper.has_room());
+                assert!(!room || !rig.keeper.has_room());
             }
         }
-        assert!(keeper.missed.get() > 0, "the disk did not stand still");
-        drop(let_it);
-        let Kept { store, report } = recording.finish();
-        let disk = store.unwrap();
-        assert_eq!(disk.stamps, kept);
-        assert_eq!(disk.written, kept.len());
+        let missed = rig.keeper.counts.so_far().lost;
+        assert!(missed > 0, "the disk did not stand still");
+        drop(rig.lets);
+        let (report, end) = rig.writing.finish(PATIENCE);
+        end.unwrap();
         assert_eq!(report.written, kept.len() as u64);
         assert_eq!(report.written + report.lost, events);
-        drop((keeper, cache));
+        assert_eq!(rig.end.recv().unwrap(), (kept, missed));
+        drop((rig.keeper, cache));
         assert_eq!(pool.available(), pool.buffers());
     }
 
@@ -275,22 +259,51 @@ mod tests {
     fn a_disk_that_fails_ends_the_recording_and_not_the_run() {
         let pool = pool();
         let mut cache = pool.cache(CACHE).unwrap();
-        let (let_it, disk) = disk();
-        let_it.send(true).unwrap();
-        let_it.send(false).unwrap();
-        let (mut keeper, recording) = start(disk, &[]).unwrap();
+        let mut rig = rig();
+        rig.lets.send(true).unwrap();
+        rig.lets.send(false).unwrap();
         let events = 6 * GATHERED;
         for n in 0..events {
-            while !keeper.has_room() {
+            while !rig.keeper.has_room() {
                 std::thread::yield_now();
             }
-            keeper.keep(event(n, &mut cache), &mut cache);
+            rig.keeper.keep(event(n, &mut cache), &mut cache);
         }
-        let Kept { store, report } = recording.finish();
-        assert_eq!(store.err().unwrap().to_string(), "no space left");
+        let (report, end) = rig.writing.finish(PATIENCE);
+        let told = format!("{:#}", end.unwrap_err());
+        assert_eq!(told, "the recording is incomplete: no space left");
         assert!(report.written > 0 && report.lost > 0);
         assert_eq!(report.written + report.lost, events);
-        drop((keeper, cache));
+        drop((rig.keeper, cache));
+        assert_eq!(pool.available(), pool.buffers());
+    }
+
+    /// One that takes a write and no other: the end waits as long as it moves, and no longer.
+    #[test]
+    fn a_disk_that_hangs_does_not_hold_up_the_end() {
+        let pool = pool();
+        let mut cache = pool.cache(CACHE).unwrap();
+        let mut rig = rig();
+        rig.lets.send(true).unwrap();
+        rig.keeper.keep(event(0, &mut cache), &mut cache);
+        while rig.keeper.counts.so_far().written == 0 {
+            std::thread::yield_now();
+        }
+        for n in 1..=100 {
+            rig.keeper.keep(event(n, &mut cache), &mut cache);
+        }
+        let (report, end) = rig.writing.finish(Duration::from_millis(500));
+        let told = end.unwrap_err().to_string();
+        assert!(
+            told.starts_with("--record disk is incomplete: the disk has taken nothing for 0.5 s"),
+            "{told}"
+        );
+        assert_eq!((report.written, report.lost), (1, 100));
+        // It moves again, and its thread comes to its end, after that of the run.
+        drop(rig.lets);
+        let (stamps, _) = rig.end.recv().unwrap();
+        assert_eq!(stamps.len(), 101);
+        drop((rig.keeper, cache));
         assert_eq!(pool.available(), pool.buffers());
     }
 }

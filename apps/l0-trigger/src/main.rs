@@ -8,6 +8,7 @@ mod config;
 mod counters;
 mod display;
 mod eyes;
+mod files;
 #[cfg_attr(not(feature = "hdf5"), path = "no_h5.rs")]
 mod h5;
 mod keeper;
@@ -20,6 +21,7 @@ mod reload;
 mod replay;
 mod report;
 mod run;
+mod scribe;
 mod setup;
 mod side;
 mod summary;

@@ -2,14 +2,13 @@
 
 use std::fs::File;
 use std::io::{Error, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
-use pollux_pmd::Count;
 use pollux_pmd::event::{EventConsumer, EventRecord};
 
-use crate::report::RecordingReport;
+use crate::scribe::{self, FileCounts, Scribe, Writing};
 
 /// Records taken from the queue at a time.
 const BURST: usize = 256;
@@ -27,85 +26,79 @@ fn header() -> [u8; 64] {
 const BUFFER: usize = 1 << 20;
 
 /// Writes event records to a file. A disk that fails ends the recording, never the trigger.
-pub struct Recorder {
+struct Recorder {
     queue: EventConsumer,
-    /// Records that found the queue full.
-    missed: Arc<Count>,
-    path: PathBuf,
+    counts: Arc<FileCounts>,
+    /// The option and the path.
+    name: String,
     file: File,
     buffer: Vec<u8>,
     /// Records in the buffer.
     buffered: u64,
-    report: RecordingReport,
     failed: Option<Error>,
 }
 
+/// Creates the file, and starts to write what comes by `queue` to it, on none of the CPUs in
+/// `loops`.
+pub fn start(
+    path: &Path,
+    queue: EventConsumer,
+    counts: Arc<FileCounts>,
+    loops: &[usize],
+) -> Result<Writing> {
+    let name = format!("--events-out {}", path.display());
+    let file = File::create(path).with_context(|| name.clone())?;
+    let mut buffer = Vec::with_capacity(BUFFER);
+    buffer.extend(header());
+    let recorder = Recorder {
+        queue,
+        counts: Arc::clone(&counts),
+        name: name.clone(),
+        file,
+        buffer,
+        buffered: 0,
+        failed: None,
+    };
+    scribe::start(recorder, name, counts, loops)
+}
+
 impl Recorder {
-    /// Creates the file; records will be taken from `queue`, and `missed` counts those that it
-    /// had no room for.
-    pub fn create(path: &Path, queue: EventConsumer, missed: Arc<Count>) -> Result<Self> {
-        let file =
-            File::create(path).with_context(|| format!("--events-out {}", path.display()))?;
-        let mut buffer = Vec::with_capacity(BUFFER);
-        buffer.extend(header());
-        Ok(Self {
-            queue,
-            missed,
-            path: path.to_owned(),
-            file,
-            buffer,
-            buffered: 0,
-            report: RecordingReport::default(),
-            failed: None,
-        })
-    }
-
-    /// Takes what is in the queue; whether there was anything.
-    pub fn drain(&mut self) -> bool {
-        let mut records = [EventRecord::default(); BURST];
-        let mut any = false;
-        loop {
-            let n = self.queue.poll_burst(&mut records);
-            if n == 0 {
-                return any;
-            }
-            any = true;
-            for record in &records[..n] {
-                if self.buffer.len() + size_of::<EventRecord>() > BUFFER {
-                    self.flush();
-                }
-                self.buffer.extend(record.to_bytes());
-                self.buffered += 1;
-            }
-        }
-    }
-
     fn flush(&mut self) {
         if self.failed.is_none()
             && let Err(error) = self.file.write_all(&self.buffer)
         {
-            let path = self.path.display();
-            tracing::error!("{path}: {error}: no more events are recorded, the run goes on");
+            let name = &self.name;
+            tracing::error!("{name}: {error}: no more events are recorded, the run goes on");
             self.failed = Some(error);
         }
         match self.failed {
-            None => self.report.written += self.buffered,
-            Some(_) => self.report.lost += self.buffered,
+            None => self.counts.written.add(self.buffered),
+            Some(_) => self.counts.refused.add(self.buffered),
         }
         self.buffered = 0;
         self.buffer.clear();
     }
+}
 
-    /// Completes the file; how many events are in it, and whether it is what was asked for.
-    pub fn finish(mut self) -> (RecordingReport, Result<()>) {
-        self.drain();
+impl Scribe for Recorder {
+    fn work(&mut self) -> bool {
+        let mut records = [EventRecord::default(); BURST];
+        let n = self.queue.poll_burst(&mut records);
+        for record in &records[..n] {
+            if self.buffer.len() + size_of::<EventRecord>() > BUFFER {
+                self.flush();
+            }
+            self.buffer.extend(record.to_bytes());
+            self.buffered += 1;
+        }
+        n > 0
+    }
+
+    fn finish(mut self) -> Result<()> {
         self.flush();
-        self.report.lost += self.missed.get();
-        let path = self.path.display();
-        let end = match self.failed {
+        match self.failed {
             None => Ok(()),
-            Some(error) => Err(anyhow!("--events-out {path} is incomplete: {error}")),
-        };
-        (self.report, end)
+            Some(error) => Err(anyhow!("{} is incomplete: {error}", self.name)),
+        }
     }
 }

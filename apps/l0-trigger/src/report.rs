@@ -133,6 +133,8 @@ pub struct RuleSetReport {
 #[derive(Debug, Serialize)]
 pub struct RuleReport {
     pub name: String,
+    /// What it asks for, in words.
+    pub asks: String,
     pub prescale: u32,
     /// Events that it holds for.
     pub held: u64,

@@ -16,12 +16,10 @@ use crate::cli::Cli;
 use crate::counters::Counters;
 use crate::display::Collector;
 use crate::eyes::Eyes;
-use crate::h5;
-use crate::keeper::Recording;
+use crate::files;
 use crate::plan::Plan;
-use crate::recorder::Recorder;
 use crate::reload::Rules;
-use crate::report::{CoreReport, RecordingReport, Report};
+use crate::report::{CoreReport, Report};
 use crate::setup::{Queues, Setup, TAP_RECORDS};
 use crate::summary;
 use crate::trigger::{End, Finished};
@@ -38,8 +36,7 @@ pub struct Ended {
     pub emulator: Option<EmulatorReport>,
     pub counters: Arc<Counters>,
     pub check: Option<RingCheck>,
-    pub recording: RecordingReport,
-    pub record: Option<RecordingReport>,
+    pub files: files::Reports,
     pub duration: Duration,
     pub cores: Vec<CoreReport>,
 }
@@ -63,12 +60,11 @@ pub fn run(
         trigger,
         workers,
         boards,
-        recorder,
         check,
         counters,
         collector,
         rules,
-        recording,
+        files,
     } = setup;
     let halt = trigger.stop.clone();
 
@@ -86,7 +82,6 @@ pub fn run(
     let busy = plan.worker_cpus.iter().chain([&plan.trigger_cpu]);
     lcore::keep_off(&busy.flatten().copied().collect::<Vec<_>>());
     let mut house = House {
-        recorder,
         check,
         collector,
         stats: Arc::clone(&counters.stats),
@@ -123,32 +118,18 @@ pub fn run(
     let stopped = ports::stop(ports, queues.rx, queues.tx);
     let gone = matches!(stopped, Err(PortError::Gone { .. }));
     let stopped = stopped.context("the run ended, but not cleanly");
-    let (records, recorded) = match house.recorder {
-        Some(recorder) => recorder.finish(),
-        None => (RecordingReport::default(), Ok(())),
-    };
-    let (record, kept) = match recording.map(Recording::finish) {
-        Some(kept) => {
-            let (report, end) = h5::complete(kept, &counters);
-            (Some(report), end)
-        }
-        None => (None, Ok(())),
-    };
+    let (files, completed) = files.finish();
     let ended = Ended {
         finished,
         gone,
         emulator,
         counters,
         check: house.check,
-        recording: records,
-        record,
+        files,
         duration,
         cores,
     };
-    Ok((
-        summary::report(plan, ended),
-        recorded.and(kept).and(stopped),
-    ))
+    Ok((summary::report(plan, ended), completed.and(stopped)))
 }
 
 /// The loops, their CPUs, and whether those are isolated; logs the remedy where not.
@@ -205,7 +186,6 @@ impl Drop for Crew {
 
 /// What the main thread does while the loops run.
 struct House {
-    recorder: Option<Recorder>,
     check: Option<RingCheck>,
     collector: Option<Collector>,
     stats: Arc<L0Stats>,
@@ -216,13 +196,12 @@ struct House {
 
 impl House {
     fn drain(&mut self) -> bool {
-        let recorded = self.recorder.as_mut().is_some_and(Recorder::drain);
         let checked = self
             .check
             .as_mut()
             .is_some_and(|check| check.poll(TAP_RECORDS) > 0);
         let collected = self.collector.as_mut().is_some_and(Collector::collect);
-        recorded || checked || collected
+        checked || collected
     }
 
     fn keep(

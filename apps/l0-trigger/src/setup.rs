@@ -1,9 +1,7 @@
 //! From a plan to loops that can be launched: ports, queues, pipeline, taps.
 
-use std::fs;
 use std::iter;
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -22,7 +20,7 @@ use pollux_pmd::lcore::idle::Idle;
 use pollux_pmd::lcore::{JitterMeter, StopFlag};
 use pollux_pmd::net::{MacAddr, ParseOptions, Responder};
 use pollux_pmd::port::{Configured, Port, PortConfig, Probed, Started, StartedPort};
-use pollux_pmd::{Capabilities, Count, Ledger, Registry, RxQueue, Tally, TxQueue};
+use pollux_pmd::{Capabilities, Ledger, Registry, RxQueue, Tally, TxQueue};
 use pollux_program::metrics::Books;
 use pollux_program::ports::PortView;
 
@@ -31,13 +29,13 @@ use crate::clock::RunClock;
 use crate::config::TriggerConfig;
 use crate::counters::Counters;
 use crate::display::{self, Collector};
-use crate::h5::H5;
-use crate::keeper::{self, Keeper, Recording};
+use crate::files::{Files, Written};
+use crate::keeper;
 use crate::outlet::{Outlet, Tap};
 use crate::plan::Plan;
 use crate::receiver::{PeerFinder, Receiver};
-use crate::recorder::Recorder;
 use crate::replay::Pending;
+use crate::scribe::FileCounts;
 use crate::side::PortSide;
 use crate::trigger::{Input, SLEEP, Trigger};
 use crate::worker::WorkerLoop;
@@ -63,15 +61,14 @@ pub struct Setup {
     pub workers: Vec<WorkerLoop>,
     /// The emulated boards of the demonstration.
     pub boards: Option<EmulatorLoop<PortLink, RunClock>>,
-    pub recorder: Option<Recorder>,
     pub check: Option<RingCheck>,
     pub counters: Arc<Counters>,
     /// Of the page, if there is one.
     pub collector: Option<Collector>,
     /// For other rules while the run goes on.
     pub rules: Option<RuleExchange>,
-    /// The events with their hits, if they are recorded.
-    pub recording: Option<Recording<H5>>,
+    /// What is recorded.
+    pub files: Written,
 }
 
 /// A started port before its queues are given out.
@@ -117,7 +114,6 @@ impl Setup {
             ..
         } = env;
         let events = events.context("[[stage]]: none of them builds events")?;
-        let (recorder, check) = consumers(cli, plan, &mut taps)?;
         let recorded = opened.iter().all(|port| port.offered.recorded);
         let (ports, inputs, sides) = hand_out(opened, plan.config.trigger.ip, &mut ledger);
         let receiver = receiver(plan, &sides)?;
@@ -133,7 +129,8 @@ impl Setup {
         };
         let display = cli.http.map(|_| display::display(&clock)).transpose()?;
         let (sampler, collector) = display.unzip();
-        let (keeper, recording) = recording(cli, plan)?.unzip();
+        let (files, keeper) = Files::new(cli, &mut taps)?;
+        let check = ring_check(plan, &mut taps)?;
         let peer = receiver.peer.is_some();
         let outlet = Outlet {
             answer: answer(plan, clock.clone(), peer, recorded),
@@ -144,7 +141,7 @@ impl Setup {
             taps,
             sampler,
             keeper,
-            records: Vec::with_capacity(MAX_PRIMITIVES),
+            waiting: Vec::with_capacity(MAX_PRIMITIVES),
             patient: recorded,
             stop: halt.clone(),
             jitter: JitterMeter::new(clock.clone()),
@@ -167,7 +164,9 @@ impl Setup {
             latency: latency.collect(),
             gaps: outlet.jitter.gaps(),
             workers: workers.iter().enumerate().map(|(n, w)| w.view(n)).collect(),
+            files: files.counts(),
         });
+        let files = files.start(cli, plan, &counters)?;
         let queues = inputs.iter().map(|input: &Input| &input.rx);
         let idle = Idle::new(cli.idle, SLEEP, queues).context("--idle")?;
         let trigger = Trigger {
@@ -189,12 +188,11 @@ impl Setup {
             trigger,
             workers,
             boards,
-            recorder,
             check,
             counters,
             collector,
             rules,
-            recording,
+            files,
         })
     }
 }
@@ -203,19 +201,8 @@ impl Setup {
 fn kept(cli: &Cli) -> usize {
     let shown = cli.http.map_or(0, |_| display::QUEUE);
     let recorded = cli.record.as_ref().map_or(0, |_| keeper::KEPT);
-    shown + recorded
-}
-
-/// The way of the events to their recording, if there is to be one.
-fn recording(cli: &Cli, plan: &Plan) -> Result<Option<(Keeper, Recording<H5>)>> {
-    let record = |path: &PathBuf| {
-        // As it is written; nothing, where it is the built-in one.
-        let configuration = cli.config.as_ref().map(fs::read_to_string);
-        let configuration = configuration.transpose().context("--config")?;
-        let store = H5::create(path, &configuration.unwrap_or_default())?;
-        keeper::start(store, &plan.cpus())
-    };
-    cli.record.as_ref().map(record).transpose()
+    // Those whose decisions share a packet wait for it.
+    MAX_PRIMITIVES + shown + recorded
 }
 
 /// Opens and starts all ports. All are configured before any is started: one that is wrong leaves
@@ -357,34 +344,22 @@ fn answer(plan: &Plan, clock: RunClock, wants_peer: bool, recorded: bool) -> Ans
     }
 }
 
-/// Those who take the records of events: into a file, and to compare them with the truth.
-fn consumers(
-    cli: &Cli,
-    plan: &Plan,
-    taps: &mut Vec<Tap>,
-) -> Result<(Option<Recorder>, Option<RingCheck>)> {
-    let recorder = match &cli.events_out {
-        Some(path) => {
-            let (records, missed) = tap(taps)?;
-            Some(Recorder::create(path, records, missed)?)
-        }
-        None => None,
-    };
-    let check = match &plan.truth {
-        Some(truth) => Some(RingCheck::new(tap(taps)?.0, Truth::of(truth)?)),
-        None => None,
-    };
-    Ok((recorder, check))
+/// What compares the events with the truth, if that is known.
+fn ring_check(plan: &Plan, taps: &mut Vec<Tap>) -> Result<Option<RingCheck>> {
+    match &plan.truth {
+        Some(truth) => Ok(Some(RingCheck::new(tap(taps)?.0, Truth::of(truth)?))),
+        None => Ok(None),
+    }
 }
 
-/// Taps off the event records: their queue, and how many it had no room for.
-fn tap(taps: &mut Vec<Tap>) -> Result<(EventConsumer, Arc<Count>)> {
+/// Taps off the event records: their queue, and what becomes of them.
+pub fn tap(taps: &mut Vec<Tap>) -> Result<(EventConsumer, Arc<FileCounts>)> {
     let queue = EventQueue::new(TAP_RECORDS, &RegionOptions::default())?;
     let (producer, consumer) = queue.split();
-    let lost = Arc::<Count>::default();
+    let counts = Arc::<FileCounts>::default();
     taps.push(Tap {
         producer,
-        lost: Arc::clone(&lost),
+        counts: Arc::clone(&counts),
     });
-    Ok((consumer, lost))
+    Ok((consumer, counts))
 }

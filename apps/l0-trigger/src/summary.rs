@@ -34,8 +34,9 @@ fn port(view: &PortView) -> PortReport {
 
 fn rule_set(set: &Arc<RuleSetCounts>) -> RuleSetReport {
     let rules = set.rules.iter().map(|rule| RuleReport {
-        name: rule.name.clone(),
-        prescale: rule.prescale,
+        name: rule.rule.name.clone(),
+        asks: rule.rule.to_string(),
+        prescale: rule.rule.prescale,
         held: rule.held.get(),
         accepted: rule.accepted.get(),
     });
@@ -62,8 +63,8 @@ pub fn report(plan: &Plan, ended: Ended) -> Report {
         emulator: ended.emulator,
         cores: ended.cores,
         counted: counted(&plan.config, &ended.counters),
-        recording: ended.recording,
-        record: ended.record,
+        recording: ended.files.recording,
+        record: ended.files.record,
         truth,
     }
 }

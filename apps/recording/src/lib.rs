@@ -20,7 +20,7 @@ use pollux_pipelines::rich::Hit;
 use pollux_pipelines::rich::find::Ring;
 
 #[cfg(feature = "hdf5")]
-pub use self::hdf5::{About, Ending, Recording, StreamLoss, Writer};
+pub use self::hdf5::{About, Ending, Recording, Rule, StreamLoss, Writer};
 pub use self::records::{Records, record_header};
 
 /// First bytes of an HDF5 file (HDF5 file format specification, "Superblock").
@@ -41,7 +41,7 @@ pub struct Facts {
     pub accepted: bool,
     /// All sources contributed.
     pub complete: bool,
-    /// The budget had passed when the decision was sent. Known to event files alone.
+    /// The budget had passed when the decision was sent. Never of a capture that is read again.
     pub late: bool,
     /// It was rejected, and is kept for monitoring.
     pub monitored: bool,

@@ -65,7 +65,8 @@ struct Head {
     /// How far the event has come.
     step: u8,
     ring_count: u8,
-    reserved: [u8; 3],
+    late: u8,
+    reserved: [u8; 2],
 }
 
 const FRONT: usize = size_of::<Front>();
@@ -146,6 +147,13 @@ impl<'a> EventView<'a> {
             rule_set: head.rule_set,
             monitored: head.monitored != 0,
         }
+    }
+
+    /// The budget had passed when its decision was sent; no before it has been.
+    #[must_use]
+    #[inline]
+    pub fn is_late(self) -> bool {
+        self.front.head.late != 0
     }
 }
 
@@ -260,6 +268,14 @@ impl Decision {
     #[inline]
     pub fn verdict(&self) -> Verdict {
         self.view().verdict()
+    }
+
+    /// Notes that the budget had passed when the decision was sent.
+    #[inline]
+    pub fn mark_late(&mut self) {
+        if let Some(front) = self.0.0.front_mut() {
+            front.head.late = 1;
+        }
     }
 }
 

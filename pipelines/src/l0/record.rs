@@ -105,17 +105,12 @@ impl L0Record {
             ring_count: found.len() as u8,
             accepted: verdict.accepted(),
             complete: head.complete,
-            late: false,
+            late: decision.view().is_late(),
             monitored: verdict.monitored,
             rules: verdict.rules,
             rule_set: verdict.rule_set,
             rings,
         }
-    }
-
-    /// Marks a record of an L0 event as late.
-    pub fn mark_late(event: &mut EventRecord) {
-        event.wire.0 |= u64::from(LATE) << 24;
     }
 
     /// The rings that there are.
@@ -292,7 +287,7 @@ mod tests {
                 hits: 77,
                 arrival: Tsc(5),
             };
-            let event = draft
+            let mut event = draft
                 .finish(&head, Span::default())
                 .reconstructed(&rings)
                 .decided(Verdict {
@@ -300,15 +295,14 @@ mod tests {
                     rule_set: 0x1234,
                     monitored: n == 1,
                 });
-            let mut record = L0Record::of(&event);
-            assert_eq!((record.hits, record.accepted), (77, n > 2));
-            assert!(!record.late);
-            let mut event = record.to_event(9);
-            assert_eq!(event.kind.0, 0x80);
             if n == 3 {
-                L0Record::mark_late(&mut event);
-                record.late = true;
+                event.mark_late();
             }
+            let record = L0Record::of(&event);
+            assert_eq!((record.hits, record.accepted), (77, n > 2));
+            assert_eq!(record.late, n == 3);
+            let event = record.to_event(9);
+            assert_eq!(event.kind.0, 0x80);
             let back = L0Record::from_event(&event).unwrap();
             assert_eq!(back, record);
             assert_eq!(back.rings().len(), usize::from(n));

@@ -168,9 +168,31 @@ fn a_decision_says_which_rules_accepted_and_each_is_counted() {
     assert_eq!(set.monitored.get(), 2);
     let rules = set.rules.iter().map(|rule| {
         let counts = (rule.held.get(), rule.accepted.get());
-        (rule.name.as_str(), rule.prescale, counts)
+        (rule.rule.name.as_str(), rule.rule.prescale, counts)
     });
     assert!(rules.eq([("two", 1, (2, 2)), ("wide", 2, (5, 3))]));
+}
+
+#[test]
+fn rules_say_what_they_ask_for() {
+    for (rule, asks) in [
+        ("", "rings: 1 or more"),
+        (
+            "min_rings = 0\nmin_hits = 20\nprescale = 5",
+            "rings: any number, hits: 20 or more, one in 5 of them",
+        ),
+        (
+            "min_rings = 2\nmax_rings = 2\ndisk = 1",
+            "rings: 2, on disk 1",
+        ),
+        (
+            "max_rings = 3\nradius_mm = [100.5, 180]\nmax_chi2_mm2 = 40\nmax_hits = 60",
+            "rings: 1 to 3, radius 100.5 to 180 mm, chi2 up to 40 mm2, hits: 0 to 60",
+        ),
+    ] {
+        let rule: RuleOptions = toml::from_str(rule).unwrap();
+        assert_eq!(rule.to_string(), asks);
+    }
 }
 
 #[test]

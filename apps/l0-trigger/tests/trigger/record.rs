@@ -1,10 +1,40 @@
-//! Recordings in HDF5: what is in them, and what becomes of a run whose disk fails.
+//! Recordings: what is in them, and what becomes of a run whose disk fails or hangs.
+
+use std::fs::File;
+use std::process::Command;
+
+use crate::common::{Folder, number, run};
+
+/// A pipe that nobody reads takes 64 KiB, and then keeps its writer: a disk that hangs.
+#[test]
+fn a_disk_that_hangs_holds_up_neither_the_run_nor_its_end() {
+    let folder = Folder::new();
+    let (path, shown) = (folder.path("pipe"), folder.arg("pipe"));
+    assert!(
+        Command::new("mkfifo")
+            .arg(&path)
+            .status()
+            .unwrap()
+            .success()
+    );
+    // Opened for both, it does not wait for the other end.
+    let pipe = File::options().read(true).write(true).open(&path).unwrap();
+    let ended = run(&["--events", "50000", "--events-out", &shown]).expect(1);
+    let hangs = format!("--events-out {shown} is incomplete: the disk has taken nothing for 10 s");
+    let ended = ended.expect_message(&[&hangs]);
+    let report = ended.report();
+    assert_eq!(report["end"], "complete");
+    assert_eq!(number(&report["events"], "built"), 50_000);
+    assert_eq!(number(&report["recording"], "written"), 0);
+    assert_eq!(number(&report["recording"], "lost"), 50_000);
+    drop(pipe);
+}
 
 #[cfg(not(feature = "hdf5"))]
 #[test]
 fn a_program_that_cannot_record_says_so() {
     println!("skipped: recordings are not built in (--features hdf5)");
-    crate::common::run(&["--record", "run.h5"]).expect_usage(&["--record", "--features hdf5"]);
+    run(&["--record", "run.h5"]).expect_usage(&["--record", "--features hdf5"]);
     assert!(!std::path::Path::new("run.h5").exists());
 }
 
@@ -75,6 +105,32 @@ mod built_in {
         }
         let file = Recording::open(&folder.path("run.h5")).unwrap();
         assert_eq!(file.configuration().unwrap(), text);
+    }
+
+    /// With a budget that no decision can keep.
+    #[test]
+    fn a_recorded_event_says_whether_its_decision_was_late() {
+        let folder = Folder::new();
+        let (records, recording) = (folder.arg("run.events"), folder.arg("run.h5"));
+        let files = ["--events-out", &records, "--record", &recording];
+        let mut late = Vec::new();
+        for budget in ["1", "60000000"] {
+            let config = folder.write("trigger.toml", format!("[trigger]\nbudget_us = {budget}"));
+            let arguments = ["--events", "2000", "--config", &config];
+            run(&[&arguments[..], &files].concat()).expect(0).report();
+            let mut decided = events(&folder.path("run.events"));
+            decided.retain(|event| event.facts.accepted);
+            let recorded = events(&folder.path("run.h5"));
+            assert!(
+                recorded
+                    .iter()
+                    .map(|event| event.facts)
+                    .eq(decided.iter().map(|event| event.facts))
+            );
+            late.push(recorded.iter().filter(|event| event.facts.late).count());
+            assert!(recorded.len() > 100);
+        }
+        assert!(late[0] > 100 && late[1] == 0, "{late:?}");
     }
 
     #[test]

@@ -6,16 +6,17 @@ mod read;
 mod write;
 
 pub use self::read::Recording;
-pub use self::write::{About, Ending, StreamLoss, Writer};
+pub use self::write::{About, Ending, Rule, StreamLoss, Writer};
 
 /// Version of the layout, in the attribute `pollux_version` of the root; grows with every change
-/// that a reader could notice.
-const VERSION: u32 = 1;
+/// that a reader could notice. Version 1 has neither the bit of late decisions nor the rules.
+const VERSION: u32 = 2;
 
 /// Bits of an event's flags.
 mod flag {
     pub(super) const ACCEPTED: u8 = 1;
     pub(super) const COMPLETE: u8 = 1 << 1;
+    pub(super) const LATE: u8 = 1 << 2;
     pub(super) const MONITORED: u8 = 1 << 3;
 }
 
@@ -26,7 +27,14 @@ pub(crate) fn told(error: &hdf5_metno::Error) -> String {
     let system = text
         .split_once(SYSTEM)
         .and_then(|(_, rest)| rest.split_once('\''));
-    system.map_or_else(|| text.clone(), |(message, _)| message.into())
+    match system {
+        // The library locks a file that is open for writing (H5Fopen).
+        Some(("Resource temporarily unavailable", _)) => {
+            "it is being written: look again when the run has ended".into()
+        }
+        Some((message, _)) => message.into(),
+        None => text,
+    }
 }
 
 /// A unit of a hit's time, 25/256 ns, in ns: a power of two times 25, so nothing is rounded.

@@ -83,7 +83,7 @@ impl Recording {
             .attr("pollux_version")
             .and_then(|version| version.read_scalar());
         let version: u32 = version.map_err(|_| Error::Foreign { path: path.clone() })?;
-        if version != VERSION {
+        if !(1..=VERSION).contains(&version) {
             return Err(Error::Version {
                 path,
                 version: version.to_string(),
@@ -188,7 +188,7 @@ impl Recording {
                     accepted: flags & flag::ACCEPTED != 0,
                     complete: flags & flag::COMPLETE != 0,
                     monitored: flags & flag::MONITORED != 0,
-                    late: false,
+                    late: flags & flag::LATE != 0,
                     rules: rows.rules[n],
                     rule_set: rows.rule_set[n],
                 },

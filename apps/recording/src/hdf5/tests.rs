@@ -10,7 +10,7 @@ use pollux_pipelines::rich::find::Ring;
 use pollux_pmd::{Cause, Ledger, Tally};
 use tempfile::TempDir;
 
-use crate::{About, Ending, Error, Event, Events, Facts, Recording, StreamLoss, Writer};
+use crate::{About, Ending, Error, Event, Events, Facts, Recording, Rule, StreamLoss, Writer};
 
 const ABOUT: About<'_> = About {
     program: "a test",
@@ -47,7 +47,7 @@ fn event(n: u16) -> Event {
             sources: 0b1011,
             accepted: n.is_multiple_of(3),
             complete: n.is_multiple_of(2),
-            late: false,
+            late: n % 7 == 2,
             monitored: n % 3 == 1,
             rules: n.is_multiple_of(3).into(),
             rule_set: n / 100,
@@ -84,6 +84,12 @@ fn complete(path: &Path, events: u16) {
         end: UNIX_EPOCH + Duration::from_secs(61),
         ledger: &ledger,
         streams: &streams,
+        rules: &[Rule {
+            rule_set: 3,
+            bit: 1,
+            name: "pair".into(),
+            asks: "rings: 2 or more".into(),
+        }],
         lost: 5,
     };
     write(path, events).finish(&ending).unwrap();
@@ -132,6 +138,7 @@ fn the_layout_is_as_documented() {
         ("entry/events", "NXcollection"),
         ("entry/hits", "NXevent_data"),
         ("entry/rings", "NXcollection"),
+        ("entry/rules", "NXcollection"),
         ("entry/loss", "NXcollection"),
         ("entry/instrument", "NXinstrument"),
         ("entry/instrument/rich", "NXdetector"),
@@ -154,6 +161,10 @@ fn the_layout_is_as_documented() {
         );
     }
     let numbers = |name: &str| file.dataset(name).unwrap().read_raw::<u64>().unwrap();
+    assert_eq!(numbers("entry/rules/rule_set"), [3]);
+    let asks = file.dataset("entry/rules/asks").unwrap();
+    let asks = asks.read_raw::<VarLenUnicode>().unwrap();
+    assert_eq!(asks[0].as_str(), "rings: 2 or more");
     assert_eq!(numbers("entry/loss/from_wire"), [10]);
     let dropped = numbers("entry/loss/dropped");
     let late = Cause::ALL.iter().position(|&cause| cause == Cause::Late);
@@ -195,6 +206,17 @@ fn what_is_no_recording_is_named() {
     let whole = std::fs::read(&path).unwrap();
     std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
     assert!(matches!(told(&path), Error::Hdf5 { .. }), "{}", told(&path));
+    for (version, known) in [(0_u32, false), (1, true), (2, true), (3, false)] {
+        std::fs::write(&path, &whole).unwrap();
+        let file = hdf5_metno::File::open_rw(&path).unwrap();
+        let attribute = file.attr("pollux_version").unwrap();
+        attribute.write_scalar(&version).unwrap();
+        file.close().unwrap();
+        match Events::open(&path) {
+            Ok(mut events) => assert!(known && events.read(0..100).is_ok()),
+            Err(error) => assert!(!known && matches!(error, Error::Version { .. }), "{error}"),
+        }
+    }
     std::fs::write(&path, &whole[..20]).unwrap();
     assert!(matches!(told(&path), Error::Hdf5 { .. }));
     let change = |name: &str, n: usize, value: u64| {

@@ -42,6 +42,19 @@ pub struct StreamLoss {
     pub late: u64,
 }
 
+/// A rule by which events were decided.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// The set that it belonged to.
+    pub rule_set: u16,
+    /// Its bit among the rules of a decision.
+    pub bit: u8,
+    /// What it is called.
+    pub name: String,
+    /// Its bounds, in words.
+    pub asks: String,
+}
+
 /// What is known at the end of a run.
 #[derive(Clone, Copy)]
 pub struct Ending<'a> {
@@ -51,6 +64,8 @@ pub struct Ending<'a> {
     pub ledger: &'a Ledger,
     /// What happened to each stream.
     pub streams: &'a [StreamLoss],
+    /// The rules of all sets.
+    pub rules: &'a [Rule],
     /// Events that were to be recorded, and are not.
     pub lost: u64,
 }
@@ -152,6 +167,7 @@ impl Writer {
         let flags = [
             (flag::ACCEPTED, facts.accepted),
             (flag::COMPLETE, facts.complete),
+            (flag::LATE, facts.late),
             (flag::MONITORED, facts.monitored),
         ];
         let set = flags.into_iter().filter(|&(_, holds)| holds);
@@ -210,7 +226,7 @@ impl Writer {
     }
 
     fn end(self, ending: &Ending<'_>) -> Result<()> {
-        text_set(&self.entry, "end_time", &iso::text(ending.end))?;
+        rules(&self.entry, ending.rules)?;
         let loss = group(&self.entry, "loss", "NXcollection")?;
         let places: Vec<_> = ending.ledger.places().collect();
         let names: Vec<_> = places.iter().map(|(name, _)| text(name)).collect();
@@ -268,6 +284,8 @@ impl Writer {
             "Events that were not recorded",
             vec![ending.lost],
         )?;
+        // Last: it says that all the rest is there.
+        text_set(&self.entry, "end_time", &iso::text(ending.end))?;
         self.file.flush()?;
         self.file.close()
     }
@@ -300,6 +318,21 @@ fn detector(entry: &Group) -> Result<()> {
     Ok(())
 }
 
+/// What the bits of an event's rules mean.
+fn rules(entry: &Group, rules: &[Rule]) -> Result<()> {
+    let group = group(entry, "rules", "NXcollection")?;
+    let sets: Vec<_> = rules.iter().map(|rule| rule.rule_set).collect();
+    let bits: Vec<_> = rules.iter().map(|rule| rule.bit).collect();
+    let names: Vec<_> = rules.iter().map(|rule| text(&rule.name)).collect();
+    let asks: Vec<_> = rules.iter().map(|rule| text(&rule.asks)).collect();
+    let set = group.new_dataset_builder().with_data(&sets);
+    describe(&set.create("rule_set")?, "", "The set that the rule is of")?;
+    let set = group.new_dataset_builder().with_data(&bits);
+    describe(&set.create("bit")?, "", "Its bit in the rules of an event")?;
+    texts(&group, "name", &names)?;
+    texts(&group, "asks", &asks)
+}
+
 fn texts(group: &Group, name: &str, values: &[VarLenUnicode]) -> Result<()> {
     group
         .new_dataset_builder()
@@ -323,7 +356,7 @@ impl EventColumns {
                 at,
                 "flags",
                 "",
-                "Bit 0 accepted, 1 complete, 3 kept for monitoring",
+                "Bit 0 accepted, 1 complete, 2 late, 3 kept for monitoring",
             )?,
             rules: Column::create(at, "rules", "", "Bit r: rule r of the set accepted it")?,
             rule_set: Column::create(at, "rule_set", "", "Which set of rules decided")?,

@@ -44,8 +44,10 @@ fn an_event_is_one_buffer_from_its_first_hit_to_its_last_owner() {
             rule_set: 0x1234,
             monitored: n == 0,
         };
-        let decision = event.decided(verdict);
+        let mut decision = event.decided(verdict);
         assert_eq!((decision.verdict(), decision.head()), (verdict, HEAD));
+        assert!(!decision.view().is_late());
+        decision.mark_late();
 
         let decision = Decision::try_from(Mbuf::from(decision)).unwrap();
         let frozen = Mbuf::from(decision).freeze();
@@ -55,6 +57,7 @@ fn an_event_is_one_buffer_from_its_first_hit_to_its_last_owner() {
             format!("{:?}", EventView::of(one.data()).unwrap())
         );
         assert_eq!((other.hits().len(), other.rings()), (5, &rings[..]));
+        assert!(other.is_late() && other.verdict() == verdict);
         drop((frozen, one));
     }
     drop(cache);

@@ -1,5 +1,7 @@
 //! Rules: for which rings and hits an event is accepted.
 
+use std::fmt;
+
 use serde::Deserialize;
 
 use crate::l0::{MAX_EVENT_HITS, Reconstructed};
@@ -8,6 +10,9 @@ use crate::rich::geometry::DISKS;
 
 /// Most rules of a set: a decision has a bit for each.
 pub const MAX_RULES: usize = 8;
+
+/// More than any radius.
+const ANY_RADIUS_MM: f32 = 1000.0;
 
 /// Options of the stage.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -63,12 +68,43 @@ impl Default for RuleOptions {
             name: String::new(),
             min_rings: 1,
             max_rings: MAX_RINGS,
-            radius_mm: [0.0, 1000.0],
+            radius_mm: [0.0, ANY_RADIUS_MM],
             max_chi2_mm2: f32::INFINITY,
             disk: None,
             min_hits: 0,
             max_hits: u16::MAX,
             prescale: 1,
+        }
+    }
+}
+
+/// What the rule asks for, in words; a bound that excludes nothing is left out.
+impl fmt::Display for RuleOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.min_rings, self.max_rings) {
+            (0, MAX_RINGS..) => f.write_str("rings: any number")?,
+            (few, MAX_RINGS..) => write!(f, "rings: {few} or more")?,
+            (few, many) if few == many => write!(f, "rings: {few}")?,
+            (few, many) => write!(f, "rings: {few} to {many}")?,
+        }
+        let [low, high] = self.radius_mm;
+        if low > 0.0 || high < ANY_RADIUS_MM {
+            write!(f, ", radius {low} to {high} mm")?;
+        }
+        if self.max_chi2_mm2.is_finite() {
+            write!(f, ", chi2 up to {} mm2", self.max_chi2_mm2)?;
+        }
+        if let Some(disk) = self.disk {
+            write!(f, ", on disk {disk}")?;
+        }
+        match (self.min_hits, self.max_hits) {
+            (0, u16::MAX) => {}
+            (few, u16::MAX) => write!(f, ", hits: {few} or more")?,
+            (few, many) => write!(f, ", hits: {few} to {many}")?,
+        }
+        match self.prescale {
+            1 => Ok(()),
+            n => write!(f, ", one in {n} of them"),
         }
     }
 }

@@ -14,10 +14,8 @@ const WAITING: usize = 4;
 /// What one rule did.
 #[derive(Debug)]
 pub struct RuleCounts {
-    /// The rule's name.
-    pub name: String,
-    /// Of so many events that it holds for it accepts one.
-    pub prescale: u32,
+    /// The rule.
+    pub rule: RuleOptions,
     /// Events that it holds for.
     pub held: Count,
     /// Those that it accepted.
@@ -72,8 +70,7 @@ impl RuleSet {
     /// Makes a set of options that were checked.
     fn new(options: &DecideOptions, number: u16) -> Self {
         let counts = options.rules.iter().map(|rule| RuleCounts {
-            name: rule.name.clone(),
-            prescale: rule.prescale,
+            rule: rule.clone(),
             held: Count::default(),
             accepted: Count::default(),
         });
