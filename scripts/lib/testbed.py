@@ -140,8 +140,11 @@ class Process:
             self.kill()
         return self._child.returncode
 
+    def signal(self, number):
+        self._child.send_signal(number)
+
     def interrupt(self):
-        self._child.send_signal(signal.SIGINT)
+        self.signal(signal.SIGINT)
 
     def kill(self):
         self._child.kill()

@@ -28,7 +28,8 @@ use serde::Serialize;
 use crate::config::TriggerConfig;
 use crate::counters::Counters;
 use crate::display::{Gallery, Sample};
-use crate::report::Counted;
+use crate::report::{Counted, RecordingReport};
+use crate::scribe::FileCounts;
 use crate::summary;
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -137,6 +138,9 @@ struct Run {
     #[serde(flatten)]
     counted: Counted,
     histograms: Vec<Histogram>,
+    /// As in the report, up to now.
+    recording: Option<RecordingReport>,
+    record: Option<RecordingReport>,
     sampling: Sampling,
 }
 
@@ -167,11 +171,15 @@ impl Shown {
         let latency = self.counters.latency.iter();
         let histograms = latency.map(|(stage, times)| Histogram::of(stage, times));
         let gaps = Histogram::of("gaps", &self.counters.gaps);
+        let so_far = |file: &Option<Arc<FileCounts>>| file.as_deref().map(FileCounts::so_far);
+        let files = &self.counters.files;
         Run {
             version: env!("CARGO_PKG_VERSION"),
             uptime_s: self.started.elapsed().as_secs_f64(),
             counted: summary::counted(&self.config, &self.counters),
             histograms: histograms.chain([gaps]).collect(),
+            recording: so_far(&files.recording),
+            record: so_far(&files.record),
             sampling: Sampling {
                 missed: self.gallery.missed(),
             },

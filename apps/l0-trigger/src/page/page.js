@@ -117,6 +117,39 @@ function showDrops() {
     + (under > 0 ? ` + ${under} under way.` : ".");
 }
 
+// The sets of rules, the one in force last.
+function showRules() {
+  const sets = [...now.rules];
+  const inForce = sets.pop();
+  by("sets-table").hidden = sets.length === 0;
+  if (!inForce) {
+    by("rules-now").textContent = "Nothing is decided here.";
+    return;
+  }
+  const { set, events, monitored } = inForce;
+  by("rules-now").textContent = `Set ${set}, after ${many(sets.length, "change")}: ${events} events`
+    + (monitored > 0 ? `, ${monitored} of those rejected are kept.` : ".");
+  const old = (run) => run.rules.find((other) => other.set === set);
+  by("rules").replaceChildren(...inForce.rules.map(({ name, asks, accepted }, i) => row([
+    make("th", { scope: "row" }, name), make("td", { class: "words" }, asks),
+    short(rate((run) => old(run)?.rules[i].held ?? 0)), short(rate((run) => old(run)?.rules[i].accepted ?? 0)),
+    `${accepted}`])));
+  by("sets").replaceChildren(...sets.reverse().map(({ set, events, accepted, monitored, rules }) => row([
+    make("th", { scope: "row" }, `${set}`), make("td", { class: "words" }, rules.map(({ name }) => name).join(", ")),
+    `${events}`, `${accepted}`, `${monitored}`])));
+}
+
+function showFiles() {
+  const files = [["Event records (--events-out)", "recording"], ["Events with hits (--record)", "record"]];
+  const rows = files.filter(([, key]) => now[key]).map(([name, key]) => {
+    const { written, lost } = now[key];
+    return row([make("th", { scope: "row" }, name), `${written}`, short(rate((run) => run[key].written)),
+      make("td", lost > 0 ? { class: "bad" } : {}, `${lost}`)]);
+  });
+  if (rows.length === 0) rows.push(row([make("td", { colspan: 4 }, "Nothing is recorded.")]));
+  by("files").replaceChildren(...rows);
+}
+
 const [WIDTH, HEIGHT, FOOT] = [300, 120, 16];
 
 // One histogram: bars of a power of two each, from `low` to `high` (their exponents).
@@ -309,6 +342,8 @@ async function poll() {
     showTiles();
     showStreams();
     showDrops();
+    showRules();
+    showFiles();
     showLatency();
     if (shown.live || shown.at === null) showEvent();
     state.textContent = `Version ${run.version}, up for ${Math.floor(run.uptime_s)} s.`;

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 
-use crate::common::{ask, number, run, start};
+use crate::common::{Folder, ask, number, run, start};
 use pollux_emulator::config::EmulatorConfig;
 use pollux_emulator::physics::TruthEvent;
 use pollux_emulator::score::TruthScore;
@@ -40,7 +40,10 @@ fn ring(ring: &Value) -> Ring {
 
 #[test]
 fn the_page_shows_the_run() {
-    let mut running = start(&["--events", ENDLESS, "--http", "127.0.0.1:0"]);
+    let folder = Folder::new();
+    let file = folder.arg("run.events");
+    let arguments = ["--events", ENDLESS, "--http", "127.0.0.1:0", "--events-out"];
+    let mut running = start(&[&arguments[..], &[&file]].concat());
     let address = running.address("the run page is at http://");
 
     let page = ask(&address, "/").unwrap();
@@ -83,6 +86,15 @@ fn the_page_shows_the_run() {
         "{stages:?}"
     );
 
+    assert_eq!(first["rules"][0]["rules"][0]["asks"], "rings: 1 or more");
+    assert_eq!(
+        (&first["record"], &first["recording"]["lost"]),
+        (&Value::Null, &0.into())
+    );
+    running.wait_until("events are recorded", |_| {
+        number(&json(&address, "/run.json")["recording"], "written") > 0
+    });
+
     // Rings are where the truth has them.
     let config = EmulatorConfig {
         events: ENDLESS.parse().unwrap(),
@@ -110,7 +122,12 @@ fn the_page_shows_the_run() {
 
     running.signal("INT");
     let ended = running.wait().expect(0);
-    assert!(number(&ended.report()["events"], "built") > 0);
+    let report = ended.report();
+    let (recording, built) = (&report["recording"], number(&report["events"], "built"));
+    assert_eq!(
+        number(recording, "written") + number(recording, "lost"),
+        built
+    );
 }
 
 #[test]
