@@ -1,10 +1,11 @@
 //! `pollux events`: what is in a file of L0 events.
 
+mod json;
 mod picture;
 mod text;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow};
 use clap::ValueEnum;
@@ -13,6 +14,9 @@ use pollux_recording::{Event, Events};
 
 /// Events that are read at a time.
 const CHUNK: usize = 4096;
+
+/// A unit of a time: 25/256 ns.
+const FINE_NS: f64 = 25.0 / 256.0;
 
 /// List, print and draw the events of a file.
 ///
@@ -23,6 +27,7 @@ const CHUNK: usize = 4096;
 /// Examples:
 ///   pollux events run.h5 --only accepted --count 20
 ///   pollux events run.h5 --event 7 --svg event.svg
+///   pollux events run.h5 --json | jq -c 'select(.late)'
 #[derive(clap::Args)]
 #[command(
     verbatim_doc_comment,
@@ -48,6 +53,15 @@ pub(crate) struct Args {
     /// Print one event, with its rings and hits, instead of the list
     #[arg(long, value_name = "N", conflicts_with_all = ["from", "count", "only"])]
     event: Option<usize>,
+
+    /// Print JSON instead of text, an object a line
+    ///
+    /// {event, timestamp (25 ns), sources, accepted, complete, late, monitored, rules, rule_set,
+    /// hit_count, rings: [{disk, x, y, r (mm), hits, chi2 (mm2), time, time_spread (ns)}],
+    /// hits: [[photomultiplier, time (ns)]]}; of an event file without hits, and without what a
+    /// ring has from chi2 on.
+    #[arg(long)]
+    json: bool,
 
     /// Draw that event
     #[arg(long, value_name = "FILE", requires = "event")]
@@ -79,13 +93,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         say(format_args!("warning: {warning}"));
     }
     match args.event {
-        Some(number) => one(&mut events, number, args.svg.as_deref())?,
+        Some(number) => one(&mut events, number, args)?,
         None => list(&mut events, args)?,
     }
     Ok(())
 }
 
-fn one(events: &mut Events, number: usize, svg: Option<&Path>) -> Result<(), Failure> {
+fn one(events: &mut Events, number: usize, args: &Args) -> Result<(), Failure> {
     let read = events.read(number..number.saturating_add(1));
     let Some(event) = read.map_err(anyhow::Error::from)?.pop() else {
         let n = events.len();
@@ -93,8 +107,9 @@ fn one(events: &mut Events, number: usize, svg: Option<&Path>) -> Result<(), Fai
             "--event {number}: there are {n} events, numbered from 0"
         )));
     };
-    print_with(|out| text::event(out, number, &event))?;
-    if let Some(path) = svg {
+    let print = if args.json { json::line } else { text::event };
+    print_with(|out| print(out, number, &event))?;
+    if let Some(path) = &args.svg {
         let drawn = fs::write(path, picture::svg(number, &event));
         drawn.with_context(|| format!("--svg {}", path.display()))?;
     }
@@ -104,13 +119,14 @@ fn one(events: &mut Events, number: usize, svg: Option<&Path>) -> Result<(), Fai
 fn list(events: &mut Events, args: &Args) -> anyhow::Result<()> {
     let mut left = args.count.unwrap_or(usize::MAX);
     let (mut number, mut listed) = (args.from, 0_u64);
-    let mut heard = print_with(text::head)?;
+    let line = if args.json { json::line } else { text::line };
+    let mut heard = args.json || print_with(text::head)?;
     while heard && left > 0 && number < events.len() {
         let chunk = events.read(number..number.saturating_add(CHUNK))?;
         heard = print_with(|out| {
             for event in &chunk {
                 if left > 0 && args.only.wants(event) {
-                    text::line(out, number, event)?;
+                    line(out, number, event)?;
                     left -= 1;
                     listed += 1;
                 }
@@ -118,6 +134,9 @@ fn list(events: &mut Events, args: &Args) -> anyhow::Result<()> {
             }
             Ok(())
         })?;
+    }
+    if args.json {
+        return Ok(());
     }
     print(format_args!("{listed} of {} events\n", events.len()))
 }

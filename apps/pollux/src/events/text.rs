@@ -5,8 +5,7 @@ use std::io::{self, Write};
 use pollux_pipelines::rich::geometry::{POSITIONS, disk_of};
 use pollux_recording::{Event, Facts};
 
-/// A unit of a time: 25/256 ns.
-const FINE_NS: f64 = 25.0 / 256.0;
+use super::FINE_NS;
 
 fn word(facts: &Facts) -> &'static str {
     match (facts.accepted, facts.monitored) {

@@ -6,6 +6,7 @@ mod bench;
 mod bind;
 mod capture;
 mod doctor;
+mod events;
 mod forward;
 mod generate;
 mod metrics;

@@ -1,0 +1,98 @@
+//! Events for machines.
+
+use std::io::{self, Write};
+
+use pollux_recording::{Event, Facts};
+use serde::Serialize;
+
+use super::FINE_NS;
+
+/// An event; what its kind of file does not have is left out.
+#[expect(clippy::struct_excessive_bools, reason = "the flags of an event")]
+#[derive(Serialize)]
+struct Object {
+    event: usize,
+    timestamp: u64,
+    sources: u16,
+    accepted: bool,
+    complete: bool,
+    late: bool,
+    monitored: bool,
+    rules: u8,
+    rule_set: u16,
+    hit_count: usize,
+    rings: Vec<Ring>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hits: Option<Vec<(u16, f64)>>,
+}
+
+#[derive(Serialize)]
+struct Ring {
+    disk: u16,
+    x: f32,
+    y: f32,
+    r: f32,
+    hits: u16,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    quality: Option<Quality>,
+}
+
+#[derive(Serialize)]
+struct Quality {
+    chi2: f32,
+    time: f64,
+    time_spread: f64,
+}
+
+/// The event as one line of JSON.
+pub(super) fn line(out: &mut dyn Write, number: usize, event: &Event) -> io::Result<()> {
+    let Event {
+        facts,
+        hit_count,
+        hits,
+        rings,
+    } = event;
+    let Facts {
+        timestamp,
+        sources,
+        accepted,
+        complete,
+        late,
+        monitored,
+        rules,
+        rule_set,
+    } = *facts;
+    let ns = |fine: f32| f64::from(fine) * FINE_NS;
+    let rings = rings.iter().map(|ring| Ring {
+        disk: ring.disk,
+        x: ring.x,
+        y: ring.y,
+        r: ring.r,
+        hits: ring.hits,
+        quality: hits.is_some().then(|| Quality {
+            chi2: ring.chi2,
+            time: ns(ring.time),
+            time_spread: ns(ring.time_spread),
+        }),
+    });
+    let hits = hits.as_ref().map(|hits| {
+        let hits = hits.iter().map(|hit| (hit.pm, ns(hit.fine.into())));
+        hits.collect()
+    });
+    let object = Object {
+        event: number,
+        timestamp,
+        sources,
+        accepted,
+        complete,
+        late,
+        monitored,
+        rules,
+        rule_set,
+        hit_count: *hit_count,
+        rings: rings.collect(),
+        hits,
+    };
+    serde_json::to_writer(&mut *out, &object)?;
+    writeln!(out)
+}
