@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use pollux_pmd::lcore::{JitterMeter, Lcore, launch};
+use pollux_pmd::lcore::{JitterMeter, Lcore, StopFlag, launch};
 use pollux_pmd::mempool::time::Ns;
 use pollux_pmd::{Clock, LatencyView, TscClock};
 
@@ -21,16 +21,25 @@ const SHORT: u64 = 20_000;
 /// Half of a deadline of 1 ms: a burst of events is at risk at once.
 const LONG: u64 = 500_000;
 
-/// Looks at the clock without pause on all the CPUs at once, as loops would do.
+/// Looks at the clock without pause on all the CPUs at once, as loops would do, for a time or until
+/// it is stopped.
 ///
 /// # Errors
 /// A CPU that may not be used.
-pub(super) fn measure(machine: &Machine, span: Duration) -> anyhow::Result<Vec<Finding>> {
+pub(super) fn measure(
+    machine: &Machine,
+    span: Duration,
+    stop: &StopFlag,
+) -> anyhow::Result<Vec<Finding>> {
     let span = Ns(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
     let loops: Vec<(usize, Lcore<LatencyView>)> = machine
         .cores
         .iter()
-        .map(|&cpu| Ok((cpu, launch("jitter", Some(cpu), move || watch(span))?)))
+        .map(|&cpu| {
+            let stop = stop.clone();
+            let meter = launch("jitter", Some(cpu), move || watch(span, &stop))?;
+            Ok((cpu, meter))
+        })
         .collect::<anyhow::Result<_>>()
         .context("the jitter cannot be measured")?;
     loops
@@ -39,11 +48,11 @@ pub(super) fn measure(machine: &Machine, span: Duration) -> anyhow::Result<Vec<F
         .collect()
 }
 
-fn watch(span: Ns) -> LatencyView {
+fn watch(span: Ns, stop: &StopFlag) -> LatencyView {
     let clock = TscClock::get();
     let end = clock.now().0.saturating_add(clock.to_cycles(span));
     let mut meter = JitterMeter::new(clock);
-    while meter.tick().0 < end {}
+    while meter.tick().0 < end && !stop.is_set() {}
     meter.gaps()
 }
 
@@ -118,9 +127,17 @@ mod tests {
     fn every_cpu_is_measured_and_others_are_refused() {
         let machine = |cores| Machine::new(Sys::new("/"), cores);
         let here = machine(None);
-        let found = measure(&here, Duration::from_millis(5)).unwrap();
+        let stop = StopFlag::new();
+        let found = measure(&here, Duration::from_millis(5), &stop).unwrap();
         assert_eq!(found.len(), here.cores.len());
-        let error = measure(&machine(Some(vec![99_999])), Duration::from_millis(5)).unwrap_err();
-        assert!(format!("{error:#}").contains("cpu 99999"), "{error:#}");
+        let error = measure(
+            &machine(Some(vec![99_999])),
+            Duration::from_millis(5),
+            &stop,
+        );
+        let error = format!("{:#}", error.unwrap_err());
+        assert!(error.contains("cpu 99999"), "{error}");
+        stop.stop();
+        measure(&here, Duration::from_hours(1), &stop).unwrap();
     }
 }

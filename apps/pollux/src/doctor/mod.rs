@@ -18,7 +18,7 @@ mod testing;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use pollux_pmd::lcore::parse_cpu_list;
 use pollux_program::{Failure, seconds};
 
@@ -62,7 +62,8 @@ pub(crate) struct Args {
 
     /// Also measure for how long at a time each of these CPUs is taken away
     ///
-    /// Takes S seconds, in which all of them are busy: not beside a run that matters.
+    /// Takes S seconds, or until a signal, in which all of them are busy: not beside a run that
+    /// matters.
     #[arg(long, value_name = "S", value_parser = measuring_time, conflicts_with = "root")]
     jitter: Option<Duration>,
 
@@ -153,7 +154,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let mut topics: Vec<_> = TOPICS.iter().map(topic).collect();
     if let Some(span) = args.jitter {
-        let findings = jitter::measure(&machine, span)?;
+        let stop = pollux_program::stop_on_signals().context("cannot handle signals")?;
+        let findings = jitter::measure(&machine, span, &stop)?;
         topics.push(Topic {
             name: "jitter",
             findings,

@@ -7,7 +7,7 @@ mod study;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use clap::ValueEnum;
 use pollux_pipelines::rich::find;
 use pollux_program::{Failure, ReportFile, print};
@@ -21,12 +21,13 @@ use self::study::{Row, Study};
 /// seed, and the rings that are found in their hits are held against those that were made. A ring is
 /// asked for if it has at least 5 hits, its centre is inside the acceptance, and no other centre on
 /// the disk is nearer than one pitch of the photomultipliers. It is found if a fitted ring has its
-/// centre within 20 mm and its radius within 10 mm.
+/// centre within 20 mm and its radius within 10 mm. A signal ends the study with the rows that it
+/// has by then.
 ///
 /// Example: pollux physics --seed 7 --json physics.json
 #[derive(clap::Args)]
 #[command(
-    after_help = "Exit status: 0 when the study ended, 1 when a file cannot be written, 2 on a wrong option."
+    after_help = "Exit status: 0 when the study ended, 1 when a file cannot be or was not written, 2 on a wrong option."
 )]
 pub(crate) struct Args {
     /// Seed of the events
@@ -76,6 +77,7 @@ struct Report<'a> {
 
 /// Runs the sub-command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let stop = pollux_program::stop_on_signals().context("cannot handle signals")?;
     // Before the work: a path that cannot be written is told at once.
     let json = args.json.as_deref();
     let json = json.map(|path| ReportFile::create_as("--json", path));
@@ -86,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             events: args.events,
             method: method.into(),
         }
-        .rows()
+        .rows(&stop)
     };
     let rows = study(args.method)?;
     let printed = print(page::table(&rows));
@@ -96,6 +98,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     printed?;
     if let Some(folder) = &args.docs {
         let (triplets, grid) = (study(Method::Triplets)?, study(Method::CentreGrid)?);
+        if stop.is_set() {
+            return Err(anyhow!(
+                "--docs {}: not written, as a signal ended the study",
+                folder.display()
+            )
+            .into());
+        }
         for (name, text) in page::files(args.seed, args.events, &triplets, &grid) {
             write(&folder.join(name), &text)?;
         }

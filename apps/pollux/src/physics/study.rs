@@ -6,6 +6,7 @@ use pollux_emulator::score::{TruthScore, is_asked_for, matches};
 use pollux_pipelines::rich::Hit;
 use pollux_pipelines::rich::find::{FinderConfig, MAX_BATCH, Method, Ring, RingFinder};
 use pollux_pipelines::rich::geometry::{PITCH_MM, POSITIONS, disk_of};
+use pollux_pmd::lcore::StopFlag;
 use serde::Serialize;
 
 /// Numbers of rings in an event.
@@ -49,20 +50,26 @@ pub(super) struct Study {
 }
 
 impl Study {
-    /// A row for each kind of events.
-    pub(super) fn rows(&self) -> anyhow::Result<Vec<Row>> {
+    /// A row for each kind of events; those that are complete, if it is stopped.
+    pub(super) fn rows(&self, stop: &StopFlag) -> anyhow::Result<Vec<Row>> {
         let mut rows = Vec::new();
         for pileup in PILEUP {
             for noise in NOISE {
                 for rings in RINGS {
-                    rows.push(self.row(rings, noise, pileup)?);
+                    rows.extend(self.row(rings, noise, pileup, stop)?);
                 }
             }
         }
         Ok(rows)
     }
 
-    fn row(&self, rings: u32, noise: f64, pileup: f64) -> anyhow::Result<Row> {
+    fn row(
+        &self,
+        rings: u32,
+        noise: f64,
+        pileup: f64,
+        stop: &StopFlag,
+    ) -> anyhow::Result<Option<Row>> {
         let model = EventModel::new(ModelConfig {
             rings: Rings::Fixed(rings),
             noise,
@@ -76,6 +83,9 @@ impl Study {
         let mut events = vec![TruthEvent::default(); MAX_BATCH];
         let mut sums = Sums::default();
         for first in (0..self.events).step_by(MAX_BATCH) {
+            if stop.is_set() {
+                return Ok(None);
+            }
             let count = (self.events - first).min(MAX_BATCH as u64) as usize;
             let batch = events.get_mut(..count).context("a batch of events")?;
             for (n, event) in (first..).zip(batch.iter_mut()) {
@@ -87,7 +97,7 @@ impl Study {
             }
         }
         let per = |sum: f64| (sums.found > 0.0).then(|| (sum / sums.found).sqrt());
-        Ok(Row {
+        Ok(Some(Row {
             rings,
             noise,
             pileup,
@@ -96,7 +106,7 @@ impl Study {
             fake_rate: sums.score.fake_rate(),
             radius_resolution_mm: per(sums.errors),
             radius_bound_mm: per(sums.bounds),
-        })
+        }))
     }
 }
 

@@ -1,10 +1,11 @@
 //! `pollux physics`.
 
 use std::fs;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{run, text};
+use crate::support::{pollux, run, text};
 
 fn rows(args: &[&str]) -> Vec<Value> {
     let folder = tempfile::tempdir().unwrap();
@@ -45,6 +46,47 @@ fn rows_hold_what_was_found() {
     // The seed is all that it depends on.
     assert_eq!(rows(&["--seed", "3"]), all);
     assert_ne!(rows(&["--seed", "4"]), all);
+}
+
+/// With more events than anybody waits for.
+#[test]
+fn a_signal_ends_the_study_with_the_rows_so_far() {
+    let folder = tempfile::tempdir().unwrap();
+    let (json, docs) = (
+        folder.path().join("rows.json"),
+        folder.path().to_str().unwrap(),
+    );
+    let path = json.to_str().unwrap();
+    let mut study = pollux("physics");
+    study.args(["--events", "10000000", "--json", path, "--docs", docs]);
+    let mut study = study
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It exists when signals are handled.
+    while !json.exists() {
+        assert!(study.try_wait().unwrap().is_none());
+        std::thread::yield_now();
+    }
+    let pid = study.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-s", "INT", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let output = study.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let message = text(&output.stderr);
+    assert!(
+        message.contains("not written, as a signal ended the study"),
+        "{message}"
+    );
+    let report: Value = serde_json::from_slice(&fs::read(json).unwrap()).unwrap();
+    assert_eq!(report["rows"].as_array().unwrap().len(), 0);
+    assert!(!folder.path().join("physics.md").exists());
 }
 
 #[test]
