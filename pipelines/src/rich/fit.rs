@@ -207,6 +207,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::f32::consts::TAU;
 
+    use proptest::prelude::*;
     use rand::{RngExt, SeedableRng};
     use rand_distr::{Distribution, Normal};
     use rand_xoshiro::Xoshiro256PlusPlus;
@@ -266,6 +267,27 @@ mod tests {
             (&[1.0, 1.0, 4.0, 4.0], &[2.0, 2.0, 9.0, 9.0]),
         ] {
             assert_eq!(fit(xs, ys), None, "{xs:?} {ys:?}");
+        }
+    }
+
+    proptest! {
+        /// Few places, so that points fall together and on lines, near zero and far from it.
+        #[test]
+        fn any_points_have_a_finite_circle_or_none(
+            points in prop::collection::vec((0..5_i8, 0..5_i8), 0..40),
+            step in prop::sample::select(vec![1e-30_f32, 1e-3, 18.0, 1e4, 1e30]),
+            (x, y) in (-1e5_f32..1e5, -1e5_f32..1e5),
+        ) {
+            let (xs, ys): (Vec<_>, Vec<_>) = points
+                .iter()
+                .map(|&(i, j)| (x + step * f32::from(i), y + step * f32::from(j)))
+                .unzip();
+            let kasa = Moments::of(&xs, &ys).and_then(|moments| moments.kasa());
+            for circle in fit(&xs, &ys).map(|fit| fit.circle).into_iter().chain(kasa) {
+                prop_assert!([circle.x, circle.y, circle.r].iter().all(|v| v.is_finite()));
+                prop_assert!(circle.r >= 0.0);
+            }
+            prop_assert!(fit(&xs, &ys).is_none_or(|fit| !fit.chi2.is_nan()));
         }
     }
 

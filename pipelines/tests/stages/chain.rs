@@ -4,7 +4,9 @@
 use crate::common::{BOARDS, container, env, event, frame, pool, shots};
 use pollux_pipelines::formats::hits::{HitsWriter, MAX_FRAME};
 use pollux_pipelines::l0::{Decision, Frame, L0Record};
+use pollux_pipelines::rich::Hit;
 use pollux_pipelines::rich::find::FinderConfig;
+use pollux_pipelines::rich::geometry::board_of;
 use pollux_pipelines::stages::{
     Build, BuildOptions, Decide, DecideOptions, Decompress, DecompressOptions, FindRings,
 };
@@ -150,6 +152,62 @@ fn compiled(env: &mut StageEnv) -> Box<dyn Chain> {
     ))
 }
 
+/// Events of no hit, of one, of two, and of 2000 by eight boards, of which 500 have room, with whole
+/// ones in between.
+#[test]
+fn events_of_few_hits_and_of_far_too_many_pass() {
+    const BOARDS: u8 = 8;
+    let time = |n: u64| 1000 + 40 * n;
+    let hits = |board: u8, n: u64| -> Vec<Hit> {
+        let all = |count: u16| {
+            // Each once, as a container has them.
+            let mut pms: Vec<_> = (0..count)
+                .map(|i| (7 * i + u16::from(board)) % 1952)
+                .collect();
+            pms.sort_unstable();
+            pms.into_iter().map(|pm| Hit { pm, fine: 50 }).collect()
+        };
+        match n % 8 {
+            1 => all(0),
+            3 => all((board == 5).into()),
+            5 => all((board == 2 || board == 6).into()),
+            7 => all(250),
+            _ => event(time(n))
+                .into_iter()
+                .filter(|hit| board_of(hit.pm, BOARDS) == board)
+                .collect(),
+        }
+    };
+    let frames = (0..400).flat_map(|n| (0..BOARDS).map(move |board| (n, board)));
+    let payloads: Vec<_> = frames
+        .map(|(n, board)| {
+            (
+                10 + n,
+                container(board, n as u32, &[(time(n), hits(board, n))]),
+            )
+        })
+        .collect();
+    for make in [from_registry as fn(&mut StageEnv) -> _, compiled] {
+        let outcome = run(make, usize::from(BOARDS), &payloads, 32, 2048);
+        assert_eq!(outcome.balance.delivered, 400 * u64::from(BOARDS));
+        outcome.ledger.check().unwrap();
+        assert_eq!(outcome.decisions.len(), 400);
+        for (n, decision) in outcome.decisions.iter().enumerate() {
+            assert!(decision.head().complete);
+            let (hits, rings) = (decision.hits().len(), decision.rings().len());
+            match n % 8 {
+                1 => assert_eq!((hits, rings), (0, 0)),
+                3 => assert_eq!((hits, rings), (1, 0)),
+                5 => assert_eq!((hits, rings), (2, 0)),
+                7 => assert_eq!(hits, 500),
+                _ => assert_eq!((hits, rings), (event(time(n as u64)).len(), 1)),
+            }
+        }
+        // Of each of them the fragments of six boards.
+        assert_eq!(outcome.env.stats.events.overfull.get(), 50 * 6);
+    }
+}
+
 /// What a run leaves behind.
 struct Outcome {
     decisions: Vec<Decision>,
@@ -164,11 +222,12 @@ struct Outcome {
 /// Runs payloads through a chain, `burst` frames at a time, in buffers of `room` bytes.
 fn run(
     make: fn(&mut StageEnv) -> Box<dyn Chain>,
+    boards: usize,
     payloads: &[(u64, Vec<u8>)],
     burst: usize,
     room: usize,
 ) -> Outcome {
-    let mut env = env(usize::from(BOARDS));
+    let mut env = env(boards);
     let mut chain = make(&mut env);
     let pool = pool(4096, room);
     let mut cache = pool.cache(64).unwrap();
@@ -205,7 +264,7 @@ fn run(
 #[test]
 fn without_faults_every_event_is_complete_and_every_ring_is_found() {
     let payloads = arrivals(&vec![Fault::None; 400]);
-    let outcome = run(from_registry, &payloads, 32, 2048);
+    let outcome = run(from_registry, usize::from(BOARDS), &payloads, 32, 2048);
     assert_eq!(outcome.balance.delivered, 400);
     outcome.ledger.check().unwrap();
     assert_eq!(outcome.decisions.len(), 500);
@@ -235,8 +294,8 @@ fn a_flood_of_nonsense_changes_nothing_for_the_others() {
         flooded.push((*at, container(100, n as u32, &[])));
     }
     let (good, flooded) = (
-        run(compiled, &good, 32, 2048),
-        run(compiled, &flooded, 32, 2048),
+        run(compiled, usize::from(BOARDS), &good, 32, 2048),
+        run(compiled, usize::from(BOARDS), &flooded, 32, 2048),
     );
     assert_eq!(good.records, flooded.records);
     flooded.ledger.check().unwrap();
@@ -254,7 +313,7 @@ fn a_source_that_stops_leaves_events_without_it() {
         }
     };
     let payloads = arrivals(&(0..400).map(stops).collect::<Vec<_>>());
-    let outcome = run(from_registry, &payloads, 32, 2048);
+    let outcome = run(from_registry, usize::from(BOARDS), &payloads, 32, 2048);
     outcome.ledger.check().unwrap();
     assert_eq!(
         (outcome.balance.delivered, outcome.balance.dropped_total()),
@@ -275,7 +334,7 @@ proptest! {
         rooms in proptest::collection::vec(64usize..2048, 2),
     ) {
         let payloads = arrivals(&faults);
-        let outcome = run(from_registry, &payloads, 1, 2048);
+        let outcome = run(from_registry, usize::from(BOARDS), &payloads, 1, 2048);
         outcome.ledger.check().map_err(|e| TestCaseError::fail(e.to_string()))?;
         prop_assert_eq!(outcome.balance.from_wire, payloads.len() as u64);
         let (events, sources) = (&outcome.env.stats.events, &outcome.env.stats.sources);
@@ -288,7 +347,7 @@ proptest! {
             (from_registry as fn(&mut StageEnv) -> Box<dyn Chain>, bursts[0], rooms[0]),
             (compiled, bursts[1], rooms[1]),
         ] {
-            let other = run(make, &payloads, burst, room);
+            let other = run(make, usize::from(BOARDS), &payloads, burst, room);
             prop_assert_eq!(&other.records, &outcome.records);
             let mut balance = other.balance;
             balance.bytes = outcome.balance.bytes;
