@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use pollux_pmd::Cause;
 use pollux_pmd::mempool::{ChecksumRequest, Mbuf};
 use pollux_pmd::net::{
@@ -70,7 +70,9 @@ pub struct Frames {
     returned: Returned,
     /// Checksums are left to the port.
     left: bool,
+    /// Room for the largest frame.
     expected: Vec<u8>,
+    /// Room for the largest that has come.
     received: Vec<u8>,
 }
 
@@ -86,7 +88,8 @@ impl Frames {
         sizes: &[usize],
         returned: Returned,
     ) -> Result<Self> {
-        ensure!(!sizes.is_empty(), "--sizes names no size");
+        let largest = sizes.iter().copied().max();
+        let largest = largest.context("--sizes names no size")?;
         for size in sizes {
             ensure!(
                 SIZES.contains(size),
@@ -113,7 +116,7 @@ impl Frames {
             sizes: sizes.to_vec(),
             returned,
             left: false,
-            expected: Vec::new(),
+            expected: vec![0; largest - FCS],
             received: Vec::new(),
         })
     }
@@ -133,26 +136,30 @@ impl Frames {
 
     /// Frame number `number` as it is sent.
     pub fn make(&mut self, number: u64) -> &[u8] {
-        let mut frame = std::mem::take(&mut self.expected);
-        self.write(number, Direction::There, &mut frame);
+        let mut buffer = std::mem::take(&mut self.expected);
+        let frame = self.write(number, Direction::There, &mut buffer);
         if self.left {
             let template = self.there[flow(number)].clone();
             let length = frame.len() - UDP_HEADERS;
             // It fits, as before.
             let _ = template
                 .with_checksum(UdpChecksum::Left)
-                .write(&mut frame, length);
+                .write(frame, length);
         }
-        self.expected = frame;
-        &self.expected
+        let length = frame.len();
+        self.expected = buffer;
+        &self.expected[..length]
     }
 
     /// Judges a frame that came in.
     pub fn judge(&mut self, mbuf: &Mbuf) -> Verdict {
         let mut received = std::mem::take(&mut self.received);
-        received.resize(mbuf.total_len(), 0);
-        mbuf.copy_to(0, &mut received);
-        let verdict = self.judge_bytes(mbuf, &received);
+        let length = mbuf.total_len();
+        if received.len() < length {
+            received.resize(length, 0);
+        }
+        mbuf.copy_to(0, &mut received[..length]);
+        let verdict = self.judge_bytes(mbuf, &received[..length]);
         self.received = received;
         verdict
     }
@@ -179,20 +186,20 @@ impl Frames {
             return Verdict::Wrong;
         };
         let (number, length) = (u64::from_be_bytes(*number), payload.len());
-        let mut expected = std::mem::take(&mut self.expected);
+        let mut buffer = std::mem::take(&mut self.expected);
         let direction = match self.returned {
             Returned::Same | Returned::Forwarded => Direction::There,
             Returned::Swapped | Returned::Reply => Direction::Back,
         };
-        self.write(number, direction, &mut expected);
+        let expected = self.write(number, direction, &mut buffer);
         let right = match self.returned {
-            Returned::Same | Returned::Swapped if self.kind == Kind::Udp => received == expected,
+            Returned::Same | Returned::Swapped if self.kind == Kind::Udp => *received == *expected,
             // Checksums that the peer makes anew are those that we had made.
             Returned::Forwarded => received.get(STATIONS..) == expected.get(STATIONS..),
             // Of a ping's answer the headers are the peer's own.
             _ => expected.len() == UDP_HEADERS + length && expected[UDP_HEADERS..] == *payload,
         };
-        self.expected = expected;
+        self.expected = buffer;
         if right {
             Verdict::Right(number)
         } else {
@@ -217,10 +224,10 @@ impl Frames {
         }
     }
 
-    fn write(&self, number: u64, direction: Direction, frame: &mut Vec<u8>) {
+    /// Writes every byte of a frame into a buffer that has room for the largest.
+    fn write<'a>(&self, number: u64, direction: Direction, buffer: &'a mut [u8]) -> &'a mut [u8] {
         let length = self.sizes[(number % self.sizes.len() as u64) as usize] - FCS;
-        frame.clear();
-        frame.resize(length, 0);
+        let frame = &mut buffer[..length];
         let payload = &mut frame[UDP_HEADERS..];
         SplitMix64::seed_from_u64(self.seed ^ number).fill_bytes(payload);
         payload[..NUMBER].copy_from_slice(&number.to_be_bytes());
@@ -233,6 +240,7 @@ impl Frames {
         if self.kind == Kind::Ping {
             to_echo_request(frame, number);
         }
+        frame
     }
 }
 
@@ -342,11 +350,11 @@ mod tests {
     #[test]
     fn swapped_frames_are_right_only_where_they_are_to_be_swapped() {
         let mut swapping = frames(Kind::Udp, Returned::Swapped);
-        let mut swapped = Vec::new();
-        swapping.write(5, Direction::Back, &mut swapped);
-        assert_eq!(judge(&mut swapping, &swapped), Verdict::Right(5));
+        let mut buffer = vec![0; 9014];
+        let swapped = swapping.write(5, Direction::Back, &mut buffer);
+        assert_eq!(judge(&mut swapping, swapped), Verdict::Right(5));
         assert_eq!(
-            judge(&mut frames(Kind::Udp, Returned::Same), &swapped),
+            judge(&mut frames(Kind::Udp, Returned::Same), swapped),
             Verdict::Foreign
         );
     }
