@@ -8,7 +8,6 @@ from pathlib import Path
 REASONS = {
     "crc32": "a function that is evaluated when the card is elaborated",
     "crc32_back": "a function that is evaluated when the card is elaborated",
-    "mac_tx": "a packet with a gap, which is for its bench: packets of the card are whole before they are sent",
 }
 
 
