@@ -47,7 +47,7 @@ impl Net {
 
     /// Pings the trigger; how many were answered.
     fn ping(&self, count: u32) -> u32 {
-        let ping = format!("ping -c {count} -i 0.02 -W 1 {TRIGGER_IP}");
+        let ping = format!("ping -c {count} -i 0.02 -W 10 {TRIGGER_IP}");
         let output = self.boards.exec(&ping);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let summary = text
