@@ -35,6 +35,11 @@ pub(crate) trait Lanes:
     fn store(self) -> [f32; LANES];
     /// Element `index[lane]` of the table, modulo its length.
     fn pick(isa: Self::Isa, table: &[f32; TABLE], index: &[u8; LANES]) -> Self;
+    /// Element `index[lane]` of a table that is not empty; its last one where there is none.
+    #[inline(always)]
+    fn gather(_: Self::Isa, table: &[u32], index: &[u32; LANES]) -> [u32; LANES] {
+        index.map(|i| table[(i as usize).min(table.len() - 1)])
+    }
     /// The larger one; `other` where they cannot be compared.
     fn max(self, other: Self) -> Self;
     fn sqrt(self) -> Self;
@@ -45,8 +50,6 @@ pub(crate) trait Lanes:
     fn or_else(self, mask: Self::Mask, other: Self) -> Self;
     /// `self` in the lanes of the mask, else zero.
     fn only(self, mask: Self::Mask) -> Self;
-    /// The sum over all lanes: those of one half and the other, and so on.
-    fn sum(self) -> f32;
     /// The largest number of all lanes.
     fn largest(self) -> f32;
     /// Bit n: lane n.
@@ -128,7 +131,7 @@ mod tests {
     struct Every([f32; LANES], [f32; LANES], [f32; TABLE], [u8; LANES]);
 
     impl Kernel for Every {
-        type Out = (Vec<[u32; LANES]>, u16, [u32; 2]);
+        type Out = (Vec<[u32; LANES]>, u16, u32, [u32; LANES]);
 
         #[inline(always)]
         fn run<V: Lanes>(self, isa: V::Isa) -> Self::Out {
@@ -146,8 +149,12 @@ mod tests {
                 V::pick(isa, &self.2, &self.3),
             ];
             let bits = results.map(|result| result.store().map(f32::to_bits));
-            let all = [a.largest(), a.sum()].map(f32::to_bits);
-            (bits.to_vec(), V::bits(mask), all)
+            let table = self.2.map(f32::to_bits);
+            // Some are beyond the end.
+            let index = self.3.map(|i| u32::from(i % 80) * 0x0101);
+            let gathered = V::gather(isa, &table, &index.map(|i| i & 0x7f | i << 25 & (1 << 31)));
+            let largest = a.largest().to_bits();
+            (bits.to_vec(), V::bits(mask), largest, gathered)
         }
     }
 

@@ -1,7 +1,7 @@
 //! Fits of one circle to the hits of each of sixteen events at once.
 
 use super::fit::{Circle, Fit};
-use super::lanes::{PerLane, Quality, fit_all};
+use super::lanes::{Lane, PerLane, Quality, fit_all};
 use crate::simd::{Kernel, LANES, Lanes, Simd, TABLE};
 
 /// Most events of a batch.
@@ -35,12 +35,16 @@ impl Batch {
     /// Takes the points (x, y) of some events, in mm; events beyond [`EVENTS`] are passed over.
     #[inline]
     pub fn fill<'a>(&mut self, events: &[(&'a [f32], &'a [f32])]) {
-        let len = |&(x, y): &(&[f32], &[f32])| x.len().min(y.len()).min(POINTS);
-        self.lanes.clear(events.iter().map(len));
-        self.counts = [0; EVENTS];
-        for ((lane, count), event) in self.counts.iter_mut().enumerate().zip(events) {
-            *count = len(event);
-            self.lanes.put::<1>(lane, event.0, event.1, *count);
+        let mut lanes = [Lane::default(); EVENTS];
+        for (lane, &(x, y)) in lanes.iter_mut().zip(events) {
+            lane.total = x.len().min(y.len()).min(POINTS);
+            lane.own = lane.total;
+        }
+        self.counts = lanes.map(|lane| lane.own);
+        self.lanes.begin(&lanes);
+        self.lanes.empty();
+        for (lane, &(x, y)) in (0..EVENTS).zip(events) {
+            self.lanes.column(lane, x, y);
         }
     }
 

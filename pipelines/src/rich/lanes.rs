@@ -299,14 +299,27 @@ impl<V: Lanes> Quality<V> {
     }
 }
 
+/// Points that are next to each other in a list, of which a lane has a copy.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Lane {
+    /// The first, and how many there are.
+    pub(super) start: usize,
+    pub(super) total: usize,
+    /// How many of them, from the first on, are their own evidence.
+    pub(super) own: usize,
+}
+
 /// Places for the points of a batch: those of one event in each lane.
 #[derive(Debug)]
 pub(super) struct PerLane {
     x: Box<[[f32; LANES]]>,
     y: Box<[[f32; LANES]]>,
+    time: Box<[[f32; LANES]]>,
     /// Points of each lane that are their own evidence: those before the others.
     own: [f32; LANES],
     len: usize,
+    /// Bit n: lane n's own point was [claimed](Self::claim).
+    claimed: Box<[u16]>,
 }
 
 impl PerLane {
@@ -316,35 +329,90 @@ impl PerLane {
         Self {
             x: rows(),
             y: rows(),
+            time: rows(),
             own: [0.0; LANES],
             len: 0,
+            claimed: vec![0; points].into_boxed_slice(),
         }
     }
 
-    /// Empties all lanes, which will have so many points each.
+    /// Begins with other points; how many rows there are. Each of them has to be put.
     #[inline(always)]
-    pub(super) fn clear(&mut self, points: impl Iterator<Item = usize>) {
-        self.len = points.max().unwrap_or(0).min(self.x.len());
+    pub(super) fn begin(&mut self, lanes: &[Lane; LANES]) -> usize {
+        let most = lanes.iter().map(|lane| lane.total).max();
+        self.len = most.unwrap_or(0).min(self.x.len());
+        self.own = lanes.map(|lane| lane.own as f32);
+        self.len
+    }
+
+    /// Puts a point into each lane.
+    #[inline(always)]
+    pub(super) fn row(&mut self, i: usize, x: [f32; LANES], y: [f32; LANES], time: [f32; LANES]) {
+        (self.x[i], self.y[i], self.time[i]) = (x, y, time);
+    }
+
+    /// Empties all rows, for [columns](Self::column).
+    #[inline(always)]
+    pub(super) fn empty(&mut self) {
         self.x[..self.len].fill([NOWHERE; LANES]);
-        self.own = [0.0; LANES];
     }
 
-    /// Puts points into the `N` lanes from `place * N` on, the same into each: the first `own` of
-    /// them are their own evidence.
+    /// Puts points, of no time, into a lane of empty rows.
     #[inline(always)]
-    pub(super) fn put<const N: usize>(&mut self, place: usize, x: &[f32], y: &[f32], own: usize) {
-        let of = |row: &mut [f32; LANES], value: f32| {
-            if let Some(lanes) = row.as_chunks_mut::<N>().0.get_mut(place) {
-                *lanes = [value; N];
-            }
-        };
-        let places = self.x.iter_mut().zip(&mut self.y);
-        for ((px, py), (&x, &y)) in places.zip(x.iter().zip(y)) {
-            of(px, x);
-            of(py, y);
+    pub(super) fn column(&mut self, lane: usize, x: &[f32], y: &[f32]) {
+        let rows = self.x.iter_mut().zip(&mut self.y).take(self.len);
+        for ((row_x, row_y), (&x, &y)) in rows.zip(x.iter().zip(y)) {
+            (row_x[lane], row_y[lane]) = (x, y);
         }
-        of(&mut self.own, own as f32);
     }
+
+    /// The rings of each lane's own points in the circles' roads; `road` is half the width in mm.
+    #[inline(always)]
+    pub(super) fn claim<V: Lanes>(&mut self, isa: V::Isa, of: Circles<V>, road: f32) -> Claims<V> {
+        let (zero, one) = (V::splat(isa, 0.0), V::splat(isa, 1.0));
+        let (road, all) = (V::splat(isa, road), V::load(isa, &self.own));
+        let (mut hits, mut squares, mut time, mut time2) = (zero, zero, zero, zero);
+        let rows = self.x.iter().zip(&self.y).zip(&self.time);
+        let rows = rows.zip(&mut self.claimed).take(self.len);
+        for (i, (((x, y), t), claimed)) in rows.enumerate() {
+            let [x, y, t] = [x, y, t].map(|row| V::load(isa, row));
+            let (dx, dy) = (x - of.x, y - of.y);
+            let d = (dx * dx + dy * dy).sqrt() - of.r;
+            let own = V::splat(isa, (i + 1) as f32).le(all);
+            let inside = V::and(d.max(zero - d).le(road), own);
+            hits = hits + one.only(inside);
+            squares = squares + (d * d).only(inside);
+            time = time + t.only(inside);
+            time2 = time2 + (t * t).only(inside);
+            *claimed = V::bits(inside);
+        }
+        let per = hits.max(one);
+        let time = time / per;
+        let variance = (time2 / per - time * time).max(zero);
+        Claims {
+            hits,
+            chi2: squares / per,
+            time,
+            time_spread: variance.sqrt(),
+        }
+    }
+
+    /// Whether the last circle of a lane claimed this one of its own points.
+    #[inline(always)]
+    pub(super) fn claimed(&self, lane: usize, i: usize) -> bool {
+        self.claimed[i] >> lane & 1 == 1
+    }
+}
+
+/// What circles claimed.
+pub(super) struct Claims<V> {
+    /// Points in the road.
+    pub(super) hits: V,
+    /// Their mean squared distance.
+    pub(super) chi2: V,
+    /// The mean and the standard deviation of their times.
+    pub(super) time: V,
+    pub(super) time_spread: V,
 }
 
 impl<V: Lanes> Points<V> for PerLane {

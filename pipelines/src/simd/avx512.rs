@@ -2,20 +2,18 @@
 
 use std::arch::is_x86_feature_detected;
 use std::arch::x86_64::{
-    __m512, __m512i, __mmask16, _CMP_LE_OQ, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_loadu_si128,
-    _mm_movehdup_ps, _mm_movehl_ps, _mm_movemask_epi8, _mm256_add_ps, _mm256_castps256_ps128,
-    _mm256_extractf128_ps, _mm512_add_epi32, _mm512_add_ps, _mm512_alignr_epi32, _mm512_and_si512,
-    _mm512_castps512_ps256, _mm512_castsi512_si256, _mm512_cmp_ps_mask, _mm512_cmpeq_epi32_mask,
-    _mm512_cmple_epu32_mask, _mm512_cvtepu8_epi32, _mm512_cvtepu32_epi64, _mm512_cvtsi512_si32,
-    _mm512_div_ps, _mm512_extractf32x8_ps, _mm512_extracti64x4_epi64, _mm512_loadu_ps,
-    _mm512_loadu_si512, _mm512_lzcnt_epi32, _mm512_mask_blend_ps, _mm512_mask_permutexvar_epi32,
-    _mm512_maskz_compress_epi32, _mm512_maskz_loadu_epi8, _mm512_maskz_loadu_epi32,
-    _mm512_maskz_mov_epi32, _mm512_maskz_mov_ps, _mm512_maskz_set1_epi32, _mm512_max_ps,
-    _mm512_mul_ps, _mm512_or_si512, _mm512_permutex2var_ps, _mm512_permutexvar_epi32,
-    _mm512_reduce_max_epu32, _mm512_reduce_max_ps, _mm512_set1_epi32, _mm512_set1_epi64,
-    _mm512_set1_ps, _mm512_setzero_si512, _mm512_sllv_epi32, _mm512_sqrt_ps, _mm512_srlv_epi32,
-    _mm512_storeu_ps, _mm512_storeu_si512, _mm512_sub_epi32, _mm512_sub_ps, _mm512_test_epi32_mask,
-    _pdep_u64,
+    __m512, __m512i, __mmask16, _CMP_LE_OQ, _mm_loadu_si128, _mm_movemask_epi8, _mm512_add_epi32,
+    _mm512_add_ps, _mm512_alignr_epi32, _mm512_and_si512, _mm512_castsi512_si256,
+    _mm512_cmp_ps_mask, _mm512_cmpeq_epi32_mask, _mm512_cmple_epu32_mask, _mm512_cvtepu8_epi32,
+    _mm512_cvtepu32_epi64, _mm512_cvtsi512_si32, _mm512_div_ps, _mm512_extracti64x4_epi64,
+    _mm512_i32gather_epi32, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_lzcnt_epi32,
+    _mm512_mask_blend_ps, _mm512_mask_permutexvar_epi32, _mm512_maskz_compress_epi32,
+    _mm512_maskz_loadu_epi8, _mm512_maskz_loadu_epi32, _mm512_maskz_mov_epi32, _mm512_maskz_mov_ps,
+    _mm512_maskz_set1_epi32, _mm512_max_ps, _mm512_min_epu32, _mm512_mul_ps, _mm512_or_si512,
+    _mm512_permutex2var_ps, _mm512_permutexvar_epi32, _mm512_reduce_max_epu32,
+    _mm512_reduce_max_ps, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_set1_ps,
+    _mm512_setzero_si512, _mm512_sllv_epi32, _mm512_sqrt_ps, _mm512_srlv_epi32, _mm512_storeu_ps,
+    _mm512_storeu_si512, _mm512_sub_epi32, _mm512_sub_ps, _mm512_test_epi32_mask, _pdep_u64,
 };
 use std::ops::{Add, BitAnd, BitOr, Div, Mul, Sub};
 
@@ -132,6 +130,14 @@ impl Lanes for F32s {
     }
 
     #[inline(always)]
+    fn gather(isa: Isa, table: &[u32], index: &[u32; LANES]) -> [u32; LANES] {
+        let mut words = [0; LANES];
+        let index = <U32s as Words>::of(isa, index);
+        <U32s as Words>::gather(isa, table, index).store(&mut words);
+        words
+    }
+
+    #[inline(always)]
     fn max(self, other: Self) -> Self {
         Self(avx512!(_mm512_max_ps(self.0, other.0)))
     }
@@ -159,16 +165,6 @@ impl Lanes for F32s {
     #[inline(always)]
     fn only(self, mask: __mmask16) -> Self {
         Self(avx512!(_mm512_maskz_mov_ps(mask, self.0)))
-    }
-
-    #[inline(always)]
-    fn sum(self) -> f32 {
-        let upper = avx512!(_mm512_extractf32x8_ps::<1>(self.0));
-        let eight = avx512!(_mm256_add_ps(_mm512_castps512_ps256(self.0), upper));
-        let upper = avx512!(_mm256_extractf128_ps::<1>(eight));
-        let four = avx512!(_mm_add_ps(_mm256_castps256_ps128(eight), upper));
-        let two = avx512!(_mm_add_ps(four, _mm_movehl_ps(four, four)));
-        avx512!(_mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two))))
     }
 
     #[inline(always)]
@@ -211,6 +207,16 @@ impl Words for U32s {
         let register = unsafe { _mm512_maskz_loadu_epi8(mask, bytes.as_ptr().cast()) };
         avx512!(_mm512_storeu_si512(block.as_mut_ptr().cast(), register));
         block
+    }
+
+    #[inline(always)]
+    fn gather(isa: Isa, words: &[u32], numbers: Self) -> Self {
+        // Numbers are signed to the instruction: of a longer list it could not reach the end.
+        let words = &words[..words.len().min(i32::MAX as usize)];
+        let last = Self::splat(isa, words.len() as u32 - 1);
+        let numbers = avx512!(_mm512_min_epu32(numbers.0, last.0));
+        // SAFETY: the CPU has the instruction, and no number is beyond the last of `words`.
+        Self(unsafe { _mm512_i32gather_epi32::<4>(numbers, words.as_ptr().cast()) })
     }
 
     #[inline(always)]

@@ -83,17 +83,6 @@ impl Lanes for F32s {
     }
 
     #[inline(always)]
-    fn sum(self) -> f32 {
-        let mut values = self.0;
-        for half in [8, 4, 2, 1] {
-            for i in 0..half {
-                values[i] += values[i + half];
-            }
-        }
-        values[0]
-    }
-
-    #[inline(always)]
     fn largest(self) -> f32 {
         self.0
             .into_iter()

@@ -23,6 +23,8 @@ pub(crate) trait Words:
     /// The first bytes of what is left of a packet, and zeros behind its end. Written in one piece,
     /// if the CPU can, so that what is read of them next does not wait for several.
     fn block(isa: Self::Isa, bytes: &[u8]) -> [u8; BLOCK];
+    /// The word of each lane's number in a list that is not empty; its last one where there is none.
+    fn gather(isa: Self::Isa, words: &[u32], numbers: Self) -> Self;
     /// A byte in each lane.
     fn widen(isa: Self::Isa, bytes: &[u8; LANES]) -> Self;
     fn store(self, words: &mut [u32; LANES]);
@@ -183,6 +185,7 @@ mod tests {
                 lanes(&|i| a[i] & b[i]),
                 lanes(&|i| a[i] | b[i]),
                 lanes(&|i| u32::from(a[i] <= b[i])),
+                lanes(&|i| b[(a[i] % 32).min(LANES as u32 - 1) as usize]),
             ];
             let mut left = self.bits;
             (0..self.n).for_each(|_| left &= left.wrapping_sub(1));
@@ -227,6 +230,7 @@ mod tests {
                 store(a & b),
                 store(a | b),
                 store(a.at_most(b)),
+                store(W::gather(isa, &self.b, a & W::splat(isa, 31))),
             ];
             let mut with = [0; LANES];
             a.store_with(BASE, &mut with);

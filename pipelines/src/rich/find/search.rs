@@ -1,10 +1,11 @@
 //! The search for rings in views, in rounds: a ring for each view and round.
 
-use super::FinderConfig;
 use super::seeds::Seeds;
 use super::view::{Hits, MAX_VIEWS, View};
-use crate::rich::fit::Circle;
-use crate::rich::lanes::{Alike, Circles, Near, PerLane, Points, Quality, Sums, fit_all, scores};
+use super::{FinderConfig, Ring};
+use crate::rich::lanes::{
+    Alike, Circles, Lane, Near, PerLane, Points, Quality, Sums, fit_all, scores,
+};
 use crate::simd::{Kernel, LANES, Lanes, TABLE};
 
 /// Hits above which one ring is hardly ever all.
@@ -53,7 +54,7 @@ impl Kernel for Rounds<'_> {
             // The views with few hits are looked at together, sixteen at a time.
             for next in 0..count {
                 let number = turn[next];
-                if views[usize::from(number)].own() <= ONE_RING {
+                if views[usize::from(number)].hits().own <= ONE_RING {
                     group[grouped] = number;
                     grouped += 1;
                 } else {
@@ -63,28 +64,28 @@ impl Kernel for Rounds<'_> {
                 if grouped < LANES && next + 1 < count {
                     continue;
                 }
-                let circles = round.one_ring_each(views, hits, &group[..grouped], lanes);
-                for (&number, circle) in group[..grouped].iter().zip(circles) {
+                let found = round.one_ring_each(views, hits, &group[..grouped], lanes);
+                for (lane, &number) in group[..grouped].iter().enumerate() {
                     let view = &mut views[usize::from(number)];
-                    let Some(circle) = circle else {
+                    let Some(ring) = found[lane] else {
                         hard[hards] = number;
                         hards += 1;
                         continue;
                     };
-                    view.claim::<V>(isa, hits, circle, cfg);
+                    view.add(ring, |i| lanes.claimed(lane, i), hits, cfg);
                     turn[left] = number;
                     left += usize::from(view.may_have_more(cfg));
                 }
                 grouped = 0;
             }
             for group in hard[..hards].chunks(GROUP) {
-                let circles = round.strongest_each(views, hits, group, lanes);
-                for (&number, circle) in group.iter().zip(circles) {
-                    let Some(circle) = circle else {
+                let found = round.strongest_each(views, hits, group, lanes);
+                for (&number, found) in group.iter().zip(found) {
+                    let Some((lane, ring)) = found else {
                         continue;
                     };
                     let view = &mut views[usize::from(number)];
-                    view.claim::<V>(isa, hits, circle, cfg);
+                    view.add(ring, |i| lanes.claimed(lane, i), hits, cfg);
                     turn[left] = number;
                     left += usize::from(view.may_have_more(cfg));
                 }
@@ -110,26 +111,22 @@ impl<V: Lanes> Round<'_, V> {
         hits: &Hits,
         group: &[u8],
         lanes: &mut PerLane,
-    ) -> [Option<Circle>; LANES] {
-        let view = |&number: &u8| &views[usize::from(number)];
-        lanes.clear(group.iter().map(|number| view(number).total()));
+    ) -> [Option<Ring>; LANES] {
+        let mut of = [Lane::default(); LANES];
         let mut needed = [f32::INFINITY; LANES];
-        for (lane, number) in group.iter().enumerate() {
-            let ((x, y), own) = (view(number).all(hits), view(number).own());
-            lanes.put::<1>(lane, x, y, own);
+        for ((of, needed), &number) in of.iter_mut().zip(&mut needed).zip(group) {
+            *of = views[usize::from(number)].hits();
             // A fifth of the hits may be noise before the seeds are worth their time.
-            needed[lane] = (own - own / 5) as f32;
+            *needed = (of.own - of.own / 5) as f32;
         }
+        hits.spread::<V>(self.isa, &of, lanes);
         let start = fit_all(self.isa, lanes, false);
         let circles = self.narrow(start, lanes, &FROM_ALL);
         let quality = Quality::of(self.isa, lanes, circles, self.cfg.road_mm);
         let enough = V::load(self.isa, &needed).le(quality.own);
         let good = V::bits(V::and(self.good(circles, &quality), enough));
-        let mut found = [None; LANES];
-        for (lane, (slot, circle)) in found.iter_mut().zip(circles.store()).enumerate() {
-            *slot = (good >> lane & 1 == 1).then_some(circle);
-        }
-        found
+        let ring = self.rings(circles, lanes);
+        std::array::from_fn(|lane| (good >> lane & 1 == 1).then(|| ring(lane)))
     }
 
     /// For each view of a group the strongest ring among its hits.
@@ -137,21 +134,16 @@ impl<V: Lanes> Round<'_, V> {
     fn strongest_each(
         &self,
         views: &[View],
-        hits: &Hits,
+        hits: &mut Hits,
         group: &[u8],
         lanes: &mut PerLane,
-    ) -> [Option<Circle>; GROUP] {
-        let view = |&number: &u8| &views[usize::from(number)];
-        lanes.clear(group.iter().map(|number| view(number).total()));
+    ) -> [Option<(usize, Ring)>; GROUP] {
+        let mut of = [Lane::default(); LANES];
         let mut widths = &FROM_SEED[..];
         let [mut cx, mut cy, mut r] = [[0.0; LANES]; 3];
-        for (place, number) in group.iter().enumerate() {
-            let ((x, y), own) = (view(number).all(hits), view(number).own());
-            let unclaimed = Alike {
-                x: &x[..own],
-                y: &y[..own],
-                own,
-            };
+        for (place, &number) in group.iter().enumerate() {
+            let view = &views[usize::from(number)];
+            let unclaimed = view.unclaimed(hits);
             let proposed = if self.seeds.grid().is_empty() {
                 self.by_triplets(&unclaimed)
             } else {
@@ -162,26 +154,46 @@ impl<V: Lanes> Round<'_, V> {
             for (candidate, lane) in proposed.first(self.isa).into_iter().enumerate() {
                 let to = place * CANDIDATES + candidate;
                 (cx[to], cy[to], r[to]) = (circles[lane].x, circles[lane].y, circles[lane].r);
+                of[to] = view.hits();
             }
-            lanes.put::<CANDIDATES>(place, x, y, own);
         }
+        hits.spread::<V>(self.isa, &of, lanes);
         let load = |values| V::load(self.isa, values);
         let proposed = Circles::at(load(&cx), load(&cy), load(&r));
         let circles = self.narrow(proposed, lanes, widths);
         let quality = Quality::of(self.isa, lanes, circles, self.cfg.road_mm);
         let scores = quality.score.only(self.good(circles, &quality)).store();
-        let circles = circles.store();
+        let ring = self.rings(circles, lanes);
         let mut found = [None; GROUP];
         for (place, slot) in found.iter_mut().enumerate() {
             let mut most = 0.0;
             for lane in place * CANDIDATES..(place + 1) * CANDIDATES {
                 if scores[lane] > most {
                     most = scores[lane];
-                    *slot = Some(circles[lane]);
+                    *slot = Some((lane, ring(lane)));
                 }
             }
         }
         found
+    }
+
+    /// The rings that circles make of their lanes' own hits: that of a lane, of either disk.
+    #[inline(always)]
+    fn rings(&self, circles: Circles<V>, hits: &mut PerLane) -> impl Fn(usize) -> Ring + use<V> {
+        let claims = hits.claim(self.isa, circles, self.cfg.road_mm);
+        let [hits, chi2] = [claims.hits.store(), claims.chi2.store()];
+        let [time, time_spread] = [claims.time.store(), claims.time_spread.store()];
+        let [x, y, r] = [circles.x.store(), circles.y.store(), circles.r.store()];
+        move |lane| Ring {
+            disk: 0,
+            hits: hits[lane] as u16,
+            x: x[lane],
+            y: y[lane],
+            r: r[lane],
+            chi2: chi2[lane],
+            time: time[lane],
+            time_spread: time_spread[lane],
+        }
     }
 
     /// Fits to the hits in ever narrower roads.

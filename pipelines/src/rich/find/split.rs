@@ -1,18 +1,13 @@
 //! Splits events into views: the hits of one time on one disk.
 
+use zerocopy::byteorder::little_endian::U32;
+use zerocopy::{FromBytes as _, IntoBytes as _};
+
 use super::FinderConfig;
 use super::view::{Hits, MAX_TIMES, View};
 use crate::rich::Hit;
 use crate::rich::geometry::{DISKS, PMS, PMS_PER_DISK};
 use crate::simd::{Decoder, LANES, Words};
-
-/// What is in the lanes behind the last hit.
-const NO_HIT: Hit = Hit {
-    pm: u16::MAX,
-    fine: 0,
-};
-/// What is added to a time that no hit is near to.
-const FAR: u32 = 1 << 31;
 
 /// A hit as one word: its time above its photomultiplier, as it lies in memory.
 #[inline(always)]
@@ -25,31 +20,33 @@ pub(super) fn pm(word: u32) -> usize {
     usize::from(word as u16)
 }
 
-/// A stretch of time: what is added to a time inside it comes to no more than its length.
+/// A stretch of time, in words of hits: those from one on, up to one that is so much larger.
 #[derive(Clone, Copy)]
 struct Stretch {
-    add: u32,
+    from: u32,
     length: u32,
 }
 
 impl Stretch {
     const ALL: Self = Self {
-        add: 0,
+        from: 0,
         length: u32::MAX,
     };
 
-    /// So much time before and behind.
+    /// So much time before and behind that of a hit.
     #[inline(always)]
-    fn around(time: u32, window: u32) -> Self {
+    fn around(word: u32, window: u32) -> Self {
+        let (time, last) = (time(word), u32::from(u16::MAX));
+        let (from, to) = (time.saturating_sub(window), (time + window).min(last));
         Self {
-            add: window.wrapping_sub(time),
-            length: 2 * window,
+            from: from << 16,
+            length: (to - from) << 16 | last,
         }
     }
 
     #[inline(always)]
-    fn holds(self, time: u32) -> bool {
-        time.wrapping_add(self.add) <= self.length
+    fn holds(self, word: u32) -> bool {
+        word.wrapping_sub(self.from) <= self.length
     }
 }
 
@@ -59,17 +56,13 @@ impl Stretch {
 pub(super) struct Loader {
     words: Box<[u32]>,
     n: usize,
-    /// Those of one view each.
-    picked: [Box<[u32]>; DISKS],
 }
 
 impl Default for Loader {
     fn default() -> Self {
-        let places = |hits: usize| vec![0; hits + LANES].into_boxed_slice();
         Self {
-            words: places(PMS),
+            words: vec![0; PMS + LANES].into_boxed_slice(),
             n: 0,
-            picked: [places(PMS_PER_DISK), places(PMS_PER_DISK)],
         }
     }
 }
@@ -119,16 +112,16 @@ impl<'e, E: Iterator<Item = &'e [Hit]>> Split<'_, E> {
                 let mut stretch = Stretch::ALL;
                 if cfg.time_window > 0 {
                     let window = u32::from(cfg.time_window);
-                    let (time, near) = way.busiest(&loader.words[..loader.n], window);
+                    let (busiest, near) = way.busiest(&loader.words[..loader.n], window);
                     if near + 1 < usize::from(cfg.min_hits) {
                         break;
                     }
-                    stretch = Stretch::around(time, window);
+                    stretch = Stretch::around(busiest, window);
                 }
-                let on = way.take(loader, stretch);
+                let (starts, places) = of.places(loader.n);
+                let on = way.take(loader, stretch, places);
                 for (disk, view) in pair.iter_mut().enumerate() {
-                    let picked = &loader.picked[disk][..on[disk]];
-                    view.begin(count as u8, disk as u8, picked, of);
+                    view.begin(count as u8, disk as u8, starts[disk], on[disk], of);
                 }
                 used += DISKS;
             }
@@ -143,18 +136,18 @@ trait Way {
     /// Takes the hits of an event, at most [`PMS`]; those of photomultipliers that there are not are
     /// passed over.
     fn load(&self, loader: &mut Loader, hits: &[Hit]);
-    /// The time that most others are within `window` of, and how many they are; of several the
+    /// The hit that most others are within `window` of, and how many they are; of several the
     /// first. Where there are many, not every one is asked.
     fn busiest(&self, words: &[u32], window: u32) -> (u32, usize);
-    /// Picks the hits of a stretch of time; how many on each disk.
-    fn take(&self, loader: &mut Loader, stretch: Stretch) -> [usize; DISKS];
+    /// Takes the hits of a stretch of time to the places of their disks, where photomultipliers are
+    /// counted from 0; how many on each disk.
+    fn take(&self, of: &mut Loader, stretch: Stretch, to: [&mut [u32]; DISKS]) -> [usize; DISKS];
 }
 
-/// What [`Way::busiest`] asks for.
+/// Of so many hits [`Way::busiest`] asks every such one, from the first on.
 #[inline(always)]
-fn asked(words: &[u32]) -> impl Iterator<Item = u32> {
-    let step = words.len().div_ceil(LANES).max(1);
-    words.iter().step_by(step).map(|&word| time(word))
+fn step(hits: usize) -> usize {
+    hits.div_ceil(LANES).max(1)
 }
 
 /// Hit by hit.
@@ -174,10 +167,9 @@ impl Way for Plain {
     #[inline(always)]
     fn busiest(&self, words: &[u32], window: u32) -> (u32, usize) {
         let mut busiest = (0, 0);
-        for asked in asked(words) {
+        for &asked in words.iter().step_by(step(words.len())) {
             let stretch = Stretch::around(asked, window);
-            let near = words.iter().filter(|&&word| stretch.holds(time(word)));
-            let near = near.count();
+            let near = words.iter().filter(|&&word| stretch.holds(word)).count();
             if near > busiest.1 {
                 busiest = (asked, near);
             }
@@ -186,20 +178,20 @@ impl Way for Plain {
     }
 
     #[inline(always)]
-    fn take(&self, loader: &mut Loader, stretch: Stretch) -> [usize; DISKS] {
+    fn take(&self, of: &mut Loader, stretch: Stretch, to: [&mut [u32]; DISKS]) -> [usize; DISKS] {
         let (mut left, mut on) = (0, [0; DISKS]);
-        for i in 0..loader.n {
-            let word = loader.words[i];
+        for i in 0..of.n {
+            let word = of.words[i];
             let disk = usize::from(pm(word) >= PMS_PER_DISK);
-            if stretch.holds(time(word)) && on[disk] < PMS_PER_DISK {
-                loader.picked[disk][on[disk]] = word;
+            if stretch.holds(word) && on[disk] < PMS_PER_DISK {
+                to[disk][on[disk]] = word - (disk * PMS_PER_DISK) as u32;
                 on[disk] += 1;
             } else {
-                loader.words[left] = word;
+                of.words[left] = word;
                 left += 1;
             }
         }
-        loader.n = left;
+        of.n = left;
         on
     }
 }
@@ -213,95 +205,102 @@ impl<W: Words> Vectors<W> {
     fn pms(&self, words: W) -> W {
         words & W::splat(self.0, u16::MAX.into())
     }
-
-    /// Those of the hits whose photomultipliers there are.
-    #[inline(always)]
-    fn add(&self, loader: &mut Loader, hits: [Hit; LANES]) {
-        let words = W::of(self.0, &zerocopy::transmute!(hits));
-        let sound = self.pms(words).le(W::splat(self.0, PMS as u32 - 1));
-        if let Some(places) = loader.words[loader.n..].first_chunk_mut() {
-            words.compress(sound, places);
-            loader.n += sound.count_ones() as usize;
-        }
-    }
 }
 
 impl<W: Words> Way for Vectors<W> {
     #[inline(always)]
     fn load(&self, loader: &mut Loader, hits: &[Hit]) {
         loader.n = 0;
-        let (whole, rest) = hits.as_chunks();
-        for &hits in whole {
-            self.add(loader, hits);
-        }
-        if !rest.is_empty() {
-            let mut padded = [NO_HIT; LANES];
-            padded[..rest.len()].copy_from_slice(rest);
-            self.add(loader, padded);
+        let last = W::splat(self.0, PMS as u32 - 1);
+        // In the order of its bytes a hit is photomultiplier and time, as is a word.
+        let words = <[U32]>::ref_from_bytes(hits.as_bytes()).unwrap_or_default();
+        for at in (0..words.len()).step_by(LANES) {
+            let rest = &words[at..];
+            let words = W::load(self.0, rest);
+            let sound = self.pms(words).le(last) & first(rest.len());
+            if let Some(places) = loader.words[loader.n..].first_chunk_mut() {
+                words.compress(sound, places);
+                loader.n += sound.count_ones() as usize;
+            }
         }
     }
 
     #[inline(always)]
     fn busiest(&self, words: &[u32], window: u32) -> (u32, usize) {
-        let (mut times, mut add) = ([0; LANES], [FAR; LANES]);
-        for ((time, add), asked) in times.iter_mut().zip(&mut add).zip(asked(words)) {
-            *time = asked;
-            *add = Stretch::around(asked, window).add;
+        let splat = |value| W::splat(self.0, value);
+        let step = step(words.len());
+        let places = W::of(self.0, &std::array::from_fn(|i| (i * step) as u32));
+        let asked = W::gather(self.0, words, places);
+        let mut stretches = [Stretch::ALL; LANES];
+        let mut of = [0; LANES];
+        asked.store(&mut of);
+        for (stretch, &asked) in stretches.iter_mut().zip(&of) {
+            *stretch = Stretch::around(asked, window);
         }
-        let (add, length) = (W::of(self.0, &add), W::splat(self.0, 2 * window));
+        // Less what each begins with.
+        let add = W::of(self.0, &stretches.map(|it| it.from.wrapping_neg()));
+        let length = W::of(self.0, &stretches.map(|it| it.length));
         // Four sums, so that none waits for itself.
-        let mut sums = [W::splat(self.0, 0); 4];
+        let mut sums = [splat(0); 4];
         let (fours, rest) = words.as_chunks::<4>();
         for words in fours {
             for (sum, &word) in sums.iter_mut().zip(words) {
-                *sum = *sum + (W::splat(self.0, time(word)) + add).at_most(length);
+                *sum = *sum + (splat(word) + add).at_most(length);
             }
         }
         for (sum, &word) in sums.iter_mut().zip(rest) {
-            *sum = *sum + (W::splat(self.0, time(word)) + add).at_most(length);
+            *sum = *sum + (splat(word) + add).at_most(length);
         }
         let near = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+        let near = near.only(first(words.len().div_ceil(step)));
         // Most first, then the first: both in one number.
         let order = W::of(self.0, &std::array::from_fn(|i| (LANES - 1 - i) as u32));
         let best = (near.shl(LANES.ilog2()) | order).largest() as usize;
-        (times[LANES - 1 - best % LANES], best / LANES)
+        (of[LANES - 1 - best % LANES], best / LANES)
     }
 
     #[inline(always)]
-    fn take(&self, loader: &mut Loader, stretch: Stretch) -> [usize; DISKS] {
+    fn take(&self, of: &mut Loader, stretch: Stretch, to: [&mut [u32]; DISKS]) -> [usize; DISKS] {
         let splat = |value| W::splat(self.0, value);
-        let (add, length) = (splat(stretch.add), splat(stretch.length));
-        let second = splat(PMS_PER_DISK as u32);
+        let (add, length) = (splat(stretch.from.wrapping_neg()), splat(stretch.length));
+        let (second, down) = (PMS_PER_DISK as u32, (PMS_PER_DISK as u32).wrapping_neg());
+        let (second, down) = (splat(second), splat(down));
         let (mut left, mut on) = (0, [0; DISKS]);
-        for at in (0..loader.n).step_by(LANES) {
-            let Some(words) = loader.words[at..].first_chunk() else {
+        for at in (0..of.n).step_by(LANES) {
+            let Some(words) = of.words[at..].first_chunk() else {
                 break;
             };
             let words = W::of(self.0, words);
-            let there = u16::MAX >> LANES.saturating_sub(loader.n - at);
-            let inside = (words.shr(16) + add).le(length) & there;
+            let there = first(of.n - at);
+            let inside = (words + add).le(length) & there;
             let second = second.le(self.pms(words));
+            let disks = [(words, inside & !second), (words + down, inside & second)];
             let mut rest = there;
-            for (disk, on_disk) in [inside & !second, inside & second].into_iter().enumerate() {
-                let Some(places) = loader.picked[disk][on[disk]..].first_chunk_mut() else {
+            for (disk, (numbered, mut picked)) in disks.into_iter().enumerate() {
+                let Some(places) = to[disk][on[disk]..].first_chunk_mut() else {
                     continue;
                 };
                 // A disk has no more: as many of the first lanes as there is room for.
-                let mut picked = on_disk;
                 while on[disk] + picked.count_ones() as usize > PMS_PER_DISK {
                     picked ^= 1 << picked.ilog2();
                 }
-                words.compress(picked, places);
+                numbered.compress(picked, places);
                 on[disk] += picked.count_ones() as usize;
                 rest ^= picked;
             }
             // Behind what was looked at there is room for all sixteen.
-            if let Some(places) = loader.words[left..].first_chunk_mut() {
+            if let Some(places) = of.words[left..].first_chunk_mut() {
                 words.compress(rest, places);
                 left += rest.count_ones() as usize;
             }
         }
-        loader.n = left;
+        of.n = left;
         on
     }
+}
+
+/// The first `n` lanes, or all.
+#[inline(always)]
+fn first(n: usize) -> u16 {
+    ((1_u32 << n.min(LANES)) - 1) as u16
 }

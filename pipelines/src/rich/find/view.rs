@@ -2,38 +2,65 @@
 
 use super::split::{pm, time};
 use super::{FinderConfig, MAX_BATCH, MAX_RINGS_PER_DISK, Ring};
-use crate::rich::fit::Circle;
-use crate::rich::geometry::{DISKS, PMS, PMS_PER_DISK, POSITIONS};
+use crate::rich::geometry::{DISKS, PMS_PER_DISK, POSITIONS};
+use crate::rich::lanes::{Alike, Lane, NOWHERE, PerLane};
 use crate::simd::{LANES, Lanes};
 
 /// Most times at which an event is looked at: its own, and those of others in its slot.
 pub(super) const MAX_TIMES: usize = 4;
 /// Views of a batch.
 pub(super) const MAX_VIEWS: usize = MAX_BATCH * MAX_TIMES * DISKS;
-/// Places for the hits of all views, each of which is in one. Behind them, so that the last vector
-/// is always whole, there are some more.
-const PLACES: usize = MAX_BATCH * PMS + LANES;
-/// Vectors of a view's hits.
-const ROWS: usize = PMS_PER_DISK.div_ceil(LANES);
+/// Places for the hits of all views. A vector is stored whole, wherever its first lane belongs, so
+/// behind each view there may be one more; the last place has no hit.
+const PLACES: usize = MAX_VIEWS * (PMS_PER_DISK + LANES) + 1;
 
-/// The hits of all views, those of each side by side.
+/// What is where no hit is.
+const NO_HIT: u32 = u32::MAX;
+
+/// Where the photomultipliers of a disk are, by the low bits of a hit's word; [`NOWHERE`] where
+/// there is none. As bits, since they are looked up as words.
+struct Plane {
+    x: [u32; Self::PLACES],
+    y: [u32; Self::PLACES],
+}
+
+impl Plane {
+    const PLACES: usize = PMS_PER_DISK.next_power_of_two();
+}
+
+static PLANE: Plane = {
+    let mut plane = Plane {
+        x: [NOWHERE.to_bits(); Plane::PLACES],
+        y: [NOWHERE.to_bits(); Plane::PLACES],
+    };
+    let mut pm = 0;
+    while pm < PMS_PER_DISK {
+        [plane.x[pm], plane.y[pm]] = [POSITIONS[pm][0].to_bits(), POSITIONS[pm][1].to_bits()];
+        pm += 1;
+    }
+    plane
+};
+
+/// The hits of all views: a word each, its time above its photomultiplier, which are counted from
+/// 0 on both disks.
 #[derive(Debug)]
 pub(super) struct Hits {
-    x: Box<[f32]>,
-    y: Box<[f32]>,
-    time: Box<[f32]>,
+    words: Box<[u32]>,
     /// The first place that is free.
     end: usize,
+    /// Coordinates of the hits of one view.
+    x: Box<[f32]>,
+    y: Box<[f32]>,
 }
 
 impl Default for Hits {
     fn default() -> Self {
-        let places = || vec![0.0; PLACES].into_boxed_slice();
+        let places = || vec![0.0; PMS_PER_DISK].into_boxed_slice();
         Self {
+            words: vec![NO_HIT; PLACES].into_boxed_slice(),
+            end: 0,
             x: places(),
             y: places(),
-            time: places(),
-            end: 0,
         }
     }
 }
@@ -43,6 +70,36 @@ impl Hits {
     pub(super) fn clear(&mut self) {
         self.end = 0;
     }
+
+    /// Where the hits of two more views begin, and places for them: for `most` in each, or as many
+    /// as a disk has, whichever is less.
+    #[inline(always)]
+    pub(super) fn places(&mut self, most: usize) -> ([usize; DISKS], [&mut [u32]; DISKS]) {
+        let first = self.end;
+        let second = first + most.min(PMS_PER_DISK) + LANES;
+        let (low, high) = self.words.split_at_mut(second);
+        ([first, second], [&mut low[first..], high])
+    }
+
+    /// For each lane the hits of a view, one behind another; none where there is no view.
+    #[inline(always)]
+    pub(super) fn spread<V: Lanes>(&self, isa: V::Isa, of: &[Lane; LANES], to: &mut PerLane) {
+        for i in 0..to.begin(of) {
+            let place = of.map(|lane| {
+                if i < lane.total {
+                    (lane.start + i) as u32
+                } else {
+                    u32::MAX
+                }
+            });
+            let words = V::gather(isa, &self.words, &place);
+            let pms = words.map(|word| word % Plane::PLACES as u32);
+            let x = V::gather(isa, &PLANE.x, &pms);
+            let y = V::gather(isa, &PLANE.y, &pms);
+            let times = words.map(|word| time(word) as f32);
+            to.row(i, zerocopy::transmute!(x), zerocopy::transmute!(y), times);
+        }
+    }
 }
 
 /// The hits of one time on one disk, and the rings in them.
@@ -50,9 +107,7 @@ impl Hits {
 pub(super) struct View {
     /// Where its hits begin, and how many there are; the first `own` have not been claimed by a
     /// ring.
-    start: usize,
-    total: usize,
-    own: usize,
+    hits: Lane,
     pub(super) event: u8,
     disk: u8,
     rings: [Ring; MAX_RINGS_PER_DISK],
@@ -60,19 +115,16 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Begins with the hits of these words.
+    /// Begins with so many hits at these [places](Hits::places).
     #[inline(always)]
-    pub(super) fn begin(&mut self, event: u8, disk: u8, words: &[u32], hits: &mut Hits) {
-        let start = hits.end;
-        let places = hits.x[start..].iter_mut().zip(&mut hits.y[start..]);
-        let places = places.zip(&mut hits.time[start..]);
-        for (((x, y), at), &word) in places.zip(words) {
-            [*x, *y] = POSITIONS.get(pm(word)).copied().unwrap_or_default();
-            *at = time(word) as f32;
-        }
-        hits.end += words.len();
-        (self.start, self.total, self.own, self.found) = (start, words.len(), words.len(), 0);
-        (self.event, self.disk) = (event, disk);
+    pub(super) fn begin(&mut self, event: u8, disk: u8, start: usize, n: usize, hits: &mut Hits) {
+        hits.end = start + n;
+        self.hits = Lane {
+            start,
+            total: n,
+            own: n,
+        };
+        (self.event, self.disk, self.found) = (event, disk, 0);
     }
 
     /// The rings that were found.
@@ -80,110 +132,60 @@ impl View {
         &self.rings[..self.found]
     }
 
-    /// How many hits there are.
+    /// Where its hits are.
     #[inline(always)]
-    pub(super) fn total(&self) -> usize {
-        self.total
+    pub(super) fn hits(&self) -> Lane {
+        self.hits
     }
 
-    /// Coordinates of all hits.
+    /// Those that no ring has claimed.
     #[inline(always)]
-    pub(super) fn all<'a>(&self, hits: &'a Hits) -> (&'a [f32], &'a [f32]) {
-        let places = self.start..self.start + self.total;
-        (&hits.x[places.clone()], &hits.y[places])
-    }
-
-    /// How many of the hits, from the first on, no ring has claimed.
-    #[inline(always)]
-    pub(super) fn own(&self) -> usize {
-        self.own
+    pub(super) fn unclaimed<'a>(&self, hits: &'a mut Hits) -> Alike<'a> {
+        let Lane { start, own, .. } = self.hits;
+        let Hits { words, x, y, .. } = hits;
+        let words = &words[start..start + own];
+        for ((x, y), &word) in x.iter_mut().zip(y.iter_mut()).zip(words) {
+            [*x, *y] = POSITIONS.get(pm(word)).copied().unwrap_or_default();
+        }
+        Alike {
+            x: &x[..own],
+            y: &y[..own],
+            own,
+        }
     }
 
     /// Whether there may be one more ring: one of its hits may be another's.
     #[inline(always)]
     pub(super) fn may_have_more(&self, cfg: &FinderConfig) -> bool {
-        self.own + 1 >= usize::from(cfg.min_hits) && self.found < usize::from(cfg.max_rings)
+        self.hits.own + 1 >= usize::from(cfg.min_hits) && self.found < usize::from(cfg.max_rings)
     }
 
-    /// Makes a ring of the hits in the circle's road.
+    /// Adds a ring; `claimed` says of each of its own hits whether the ring has it.
     #[inline(always)]
-    pub(super) fn claim<V: Lanes>(
+    pub(super) fn add(
         &mut self,
-        isa: V::Isa,
+        ring: Ring,
+        claimed: impl Fn(usize) -> bool,
         of: &mut Hits,
-        circle: Circle,
         cfg: &FinderConfig,
     ) {
-        let (zero, one) = (V::splat(isa, 0.0), V::splat(isa, 1.0));
-        let number = V::load(isa, &std::array::from_fn(|i| i as f32));
-        let (cx, cy) = (V::splat(isa, circle.x), V::splat(isa, circle.y));
-        let r = V::splat(isa, circle.r);
-        let road = V::splat(isa, cfg.road_mm);
-        let (mut hits, mut squares, mut time, mut time2) = (zero, zero, zero, zero);
-        let mut claimed = [0; ROWS];
-        for (row, bits) in claimed
-            .iter_mut()
-            .take(self.own.div_ceil(LANES))
-            .enumerate()
-        {
-            let at = row * LANES;
-            let lanes = |values: &[f32]| {
-                let lanes = values[self.start + at..].first_chunk::<LANES>();
-                lanes.copied().unwrap_or_default()
-            };
-            let (x, y) = (V::load(isa, &lanes(&of.x)), V::load(isa, &lanes(&of.y)));
-            let t = V::load(isa, &lanes(&of.time));
-            let (dx, dy) = (x - cx, y - cy);
-            let d = (dx * dx + dy * dy).sqrt() - r;
-            let last = V::splat(isa, (self.own - 1 - at) as f32);
-            let near = d.max(zero - d).le(road);
-            let inside = V::and(near, number.le(last));
-            hits = hits + one.only(inside);
-            squares = squares + (d * d).only(inside);
-            time = time + t.only(inside);
-            time2 = time2 + (t * t).only(inside);
-            *bits = V::bits(inside);
-        }
-        let hits = hits.sum();
-        let n = hits.max(1.0);
-        let time = time.sum() / n;
-        let ring = Ring {
-            disk: u16::from(self.disk),
-            x: circle.x,
-            y: circle.y,
-            r: circle.r,
-            hits: hits as u16,
-            chi2: squares.sum() / n,
-            time,
-            time_spread: (time2.sum() / n - time * time).max(0.0).sqrt(),
-        };
+        let disk = u16::from(self.disk);
         if let Some(slot) = self.rings.get_mut(self.found) {
-            *slot = ring;
+            *slot = Ring { disk, ..ring };
             self.found += 1;
         }
-        if self.own + 1 >= hits as usize + usize::from(cfg.min_hits) {
-            self.set_aside(of, &claimed);
-        } else {
-            // No ring can be left: nobody asks which hits they are.
-            self.own -= hits as usize;
+        let Lane { start, own, .. } = self.hits;
+        self.hits.own -= usize::from(ring.hits);
+        // If no ring can be left, nobody asks which hits they are.
+        if self.hits.own + 1 < usize::from(cfg.min_hits) {
+            return;
         }
-    }
-
-    /// Moves the hits whose bits are set behind the others.
-    #[inline(always)]
-    fn set_aside(&mut self, of: &mut Hits, claimed: &[u16]) {
-        // From the last on: what takes a claimed hit's place has been looked at.
-        for (row, &bits) in claimed.iter().enumerate().rev() {
-            let mut bits = bits;
-            while let Some(lane) = bits.checked_ilog2() {
-                bits ^= 1 << lane;
-                let i = self.start + row * LANES + lane as usize;
-                self.own -= 1;
-                let last = self.start + self.own;
-                of.x.swap(i, last);
-                of.y.swap(i, last);
-                of.time.swap(i, last);
-            }
+        // The claimed ones go behind the others, from the last on: what takes the place of one has
+        // been looked at.
+        let mut end = own;
+        for i in (0..own).rev().filter(|&i| claimed(i)) {
+            end -= 1;
+            of.words.swap(start + i, start + end);
         }
     }
 }
