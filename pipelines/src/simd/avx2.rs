@@ -2,16 +2,16 @@
 
 use std::arch::is_x86_feature_detected;
 use std::arch::x86_64::{
-    __m256, __m256i, _CMP_LE_OQ, _mm_loadl_epi64, _mm_loadu_si128, _mm_movemask_epi8,
-    _mm256_add_epi32, _mm256_add_ps, _mm256_and_ps, _mm256_and_si256, _mm256_blendv_ps,
-    _mm256_castps_si256, _mm256_castsi256_ps, _mm256_castsi256_si128, _mm256_cmp_ps,
-    _mm256_cmpeq_epi32, _mm256_cvtepu8_epi32, _mm256_cvtepu32_epi64, _mm256_cvtsi256_si32,
-    _mm256_div_ps, _mm256_extracti128_si256, _mm256_loadu_ps, _mm256_loadu_si256,
-    _mm256_maskload_epi32, _mm256_max_epu32, _mm256_max_ps, _mm256_min_epu32, _mm256_movemask_ps,
-    _mm256_mul_ps, _mm256_or_si256, _mm256_permute2x128_si256, _mm256_permutevar8x32_epi32,
-    _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_set1_ps, _mm256_shuffle_epi32, _mm256_slli_epi32,
-    _mm256_slli_si256, _mm256_sllv_epi32, _mm256_sqrt_ps, _mm256_srli_epi32, _mm256_srlv_epi32,
-    _mm256_storeu_ps, _mm256_storeu_si256, _mm256_sub_ps,
+    __m256, __m256i, _CMP_LE_OQ, _mm_loadl_epi64, _mm256_add_epi32, _mm256_add_ps, _mm256_and_ps,
+    _mm256_and_si256, _mm256_blendv_ps, _mm256_castps_si256, _mm256_castsi256_ps,
+    _mm256_castsi256_si128, _mm256_cmp_ps, _mm256_cmpeq_epi32, _mm256_cvtepu8_epi32,
+    _mm256_cvtepu32_epi64, _mm256_cvtsi256_si32, _mm256_div_ps, _mm256_extracti128_si256,
+    _mm256_loadu_ps, _mm256_loadu_si256, _mm256_maskload_epi32, _mm256_max_epu32, _mm256_max_ps,
+    _mm256_min_epu32, _mm256_movemask_epi8, _mm256_movemask_ps, _mm256_mul_ps, _mm256_or_si256,
+    _mm256_permute2x128_si256, _mm256_permutevar8x32_epi32, _mm256_set1_epi32, _mm256_set1_epi64x,
+    _mm256_set1_ps, _mm256_shuffle_epi32, _mm256_slli_epi32, _mm256_slli_si256, _mm256_sllv_epi32,
+    _mm256_sqrt_ps, _mm256_srli_epi32, _mm256_srlv_epi32, _mm256_storeu_ps, _mm256_storeu_si256,
+    _mm256_sub_ps,
 };
 use std::ops::{Add, BitAnd, BitOr, Div, Mul, Sub};
 
@@ -412,8 +412,13 @@ impl Words for U32s {
     }
 
     #[inline(always)]
-    fn high_bits(_: Isa, bytes: &[u8; LANES]) -> u16 {
-        avx2!(_mm_movemask_epi8(_mm_loadu_si128(bytes.as_ptr().cast()))) as u16
+    fn high_bits(_: Isa, bytes: &[u8; BLOCK]) -> u64 {
+        let (low, high) = bytes.split_at(BLOCK / 2);
+        let [low, high] = [low, high].map(|half| {
+            let half = avx2!(_mm256_loadu_si256(half.as_ptr().cast()));
+            u64::from(avx2!(_mm256_movemask_epi8(half)) as u32)
+        });
+        low | high << (BLOCK / 2)
     }
 
     #[inline(always)]

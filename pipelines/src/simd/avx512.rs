@@ -2,14 +2,14 @@
 
 use std::arch::is_x86_feature_detected;
 use std::arch::x86_64::{
-    __m512, __m512i, __mmask16, _CMP_LE_OQ, _mm_loadu_si128, _mm_movemask_epi8, _mm512_add_epi32,
-    _mm512_add_ps, _mm512_alignr_epi32, _mm512_and_si512, _mm512_castsi512_si256,
-    _mm512_cmp_ps_mask, _mm512_cmpeq_epi32_mask, _mm512_cmple_epu32_mask, _mm512_cvtepu8_epi32,
-    _mm512_cvtepu32_epi64, _mm512_cvtsi512_si32, _mm512_div_ps, _mm512_extracti64x4_epi64,
-    _mm512_i32gather_epi32, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_lzcnt_epi32,
-    _mm512_mask_blend_ps, _mm512_mask_permutexvar_epi32, _mm512_maskz_compress_epi32,
-    _mm512_maskz_loadu_epi8, _mm512_maskz_loadu_epi32, _mm512_maskz_mov_epi32, _mm512_maskz_mov_ps,
-    _mm512_maskz_set1_epi32, _mm512_max_ps, _mm512_min_epu32, _mm512_mul_ps, _mm512_or_si512,
+    __m512, __m512i, __mmask16, _CMP_LE_OQ, _mm_loadu_si128, _mm512_add_epi32, _mm512_add_ps,
+    _mm512_alignr_epi32, _mm512_and_si512, _mm512_castsi512_si256, _mm512_cmp_ps_mask,
+    _mm512_cmpeq_epi32_mask, _mm512_cmple_epu32_mask, _mm512_cvtepu8_epi32, _mm512_cvtepu32_epi64,
+    _mm512_cvtsi512_si32, _mm512_div_ps, _mm512_extracti64x4_epi64, _mm512_i32gather_epi32,
+    _mm512_loadu_ps, _mm512_loadu_si512, _mm512_lzcnt_epi32, _mm512_mask_blend_ps,
+    _mm512_mask_permutexvar_epi32, _mm512_maskz_compress_epi32, _mm512_maskz_loadu_epi8,
+    _mm512_maskz_loadu_epi32, _mm512_maskz_mov_epi32, _mm512_maskz_mov_ps, _mm512_maskz_set1_epi32,
+    _mm512_max_ps, _mm512_min_epu32, _mm512_movepi8_mask, _mm512_mul_ps, _mm512_or_si512,
     _mm512_permutex2var_ps, _mm512_permutexvar_epi32, _mm512_reduce_max_epu32,
     _mm512_reduce_max_ps, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_set1_ps,
     _mm512_setzero_si512, _mm512_sllv_epi32, _mm512_sqrt_ps, _mm512_srlv_epi32, _mm512_storeu_ps,
@@ -330,8 +330,10 @@ impl Words for U32s {
     }
 
     #[inline(always)]
-    fn high_bits(_: Isa, bytes: &[u8; LANES]) -> u16 {
-        avx512!(_mm_movemask_epi8(_mm_loadu_si128(bytes.as_ptr().cast()))) as u16
+    fn high_bits(_: Isa, bytes: &[u8; BLOCK]) -> u64 {
+        avx512!(_mm512_movepi8_mask(_mm512_loadu_si512(
+            bytes.as_ptr().cast()
+        )))
     }
 
     #[inline(always)]

@@ -54,7 +54,7 @@ pub(crate) trait Words:
     fn last(self) -> Self;
     fn first(self) -> u32;
     /// Bit 7 of each byte.
-    fn high_bits(isa: Self::Isa, bytes: &[u8; LANES]) -> u16;
+    fn high_bits(isa: Self::Isa, bytes: &[u8; BLOCK]) -> u64;
     /// Place of set bit number `n`, counted from 0; 64 where there is none. `n` is below 64.
     fn nth_set(isa: Self::Isa, bits: u64, n: u32) -> u32;
 }
@@ -145,7 +145,7 @@ mod tests {
         n: u32,
     }
 
-    type Results = (Vec<[u32; LANES]>, [u64; LANES], [u32; 6], [u8; BLOCK]);
+    type Results = (Vec<[u32; LANES]>, [u64; LANES], [u32; 5], u64, [u8; BLOCK]);
 
     const BASE: u64 = 0x1234_5678_0000_0000;
 
@@ -192,7 +192,6 @@ mod tests {
             let numbers = [
                 a[0],
                 bits(&|i| a[i] == b[i]),
-                bits(&|i| self.bytes[i] >= 0x80),
                 left.trailing_zeros(),
                 bits(&|i| a[i] <= b[i]),
                 a.iter().fold(0, |largest, &n| largest.max(n)),
@@ -201,7 +200,14 @@ mod tests {
             let bytes = self.packet.as_bytes();
             let bytes = &bytes[..bytes.len().min(BLOCK)];
             block[..bytes.len()].copy_from_slice(bytes);
-            (words, a.map(|word| u64::from(word) | BASE), numbers, block)
+            let high = (0..BLOCK).fold(0, |bits, i| bits | u64::from(block[i] >> 7) << i);
+            (
+                words,
+                a.map(|word| u64::from(word) | BASE),
+                numbers,
+                high,
+                block,
+            )
         }
 
         #[inline(always)]
@@ -237,12 +243,12 @@ mod tests {
             let numbers = [
                 a.first(),
                 a.eq(b).into(),
-                W::high_bits(isa, &self.bytes).into(),
                 W::nth_set(isa, self.bits, self.n),
                 a.le(b).into(),
                 a.largest(),
             ];
-            (words, with, numbers, W::block(isa, self.packet.as_bytes()))
+            let block = W::block(isa, self.packet.as_bytes());
+            (words, with, numbers, W::high_bits(isa, &block), block)
         }
     }
 

@@ -12,6 +12,7 @@ use crate::simd::{BLOCK, Decoder, LANES, Words};
 const CODES: usize = 2 * LANES;
 /// Bytes from the start of such an event that are looked at: gap and count, indices, times.
 const REACH: usize = 3 + 2 * CODES;
+const _: () = assert!(3 + CODES <= BLOCK && BLOCK <= REACH);
 /// Most bytes behind a header, whose length has 16 bits.
 const MAX_PAYLOAD: usize = u16::MAX as usize;
 /// An event takes two bytes at least, and so does a hit.
@@ -198,9 +199,9 @@ fn short_event<W: Words>(
     let (gap, head, beyond) = gap_code([bytes[0], bytes[1]]);
     let count = usize::from(bytes[head]);
     let codes: &[u8; CODES + 1] = bytes[head + 1..].first_chunk()?;
-    let [low, high] = [codes.first_chunk()?, codes[LANES..].first_chunk()?];
-    // The bytes that have another behind them.
-    let long = u32::from(W::high_bits(isa, low)) | u32::from(W::high_bits(isa, high)) << LANES;
+    // The bytes that have another behind them. Of all bytes they are found while it is not yet known
+    // where the indices begin: the next event waits for nothing but this.
+    let long = (W::high_bits(isa, bytes.first_chunk()?) >> (head + 1)) as u32;
     // Bit n: byte n is behind the end of a code, or the first of all.
     let ends = u64::from(!long) << 1 | 1;
     let len = W::nth_set(isa, ends, count.min(63) as u32) as usize;
