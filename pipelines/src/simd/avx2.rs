@@ -11,7 +11,7 @@ use std::arch::x86_64::{
     _mm256_permute2x128_si256, _mm256_permutevar8x32_epi32, _mm256_set1_epi32, _mm256_set1_epi64x,
     _mm256_set1_ps, _mm256_shuffle_epi32, _mm256_slli_epi32, _mm256_slli_si256, _mm256_sllv_epi32,
     _mm256_sqrt_ps, _mm256_srli_epi32, _mm256_srlv_epi32, _mm256_storeu_ps, _mm256_storeu_si256,
-    _mm256_sub_ps,
+    _mm256_sub_epi32, _mm256_sub_ps,
 };
 use std::ops::{Add, BitAnd, BitOr, Div, Mul, Sub};
 
@@ -89,7 +89,7 @@ macro_rules! operators {
     )*};
 }
 operators! { F32s Add add _mm256_add_ps; Sub sub _mm256_sub_ps; Mul mul _mm256_mul_ps; Div div _mm256_div_ps; }
-operators! { U32s Add add _mm256_add_epi32; BitAnd bitand _mm256_and_si256; BitOr bitor _mm256_or_si256; }
+operators! { U32s Add add _mm256_add_epi32; Sub sub _mm256_sub_epi32; BitAnd bitand _mm256_and_si256; BitOr bitor _mm256_or_si256; }
 
 impl Lanes for F32s {
     type Isa = Isa;
@@ -364,6 +364,12 @@ impl Words for U32s {
     fn at_most(self, other: Self) -> Self {
         let low = avx2!(_mm256_srli_epi32::<31>(le(self.0, other.0)));
         Self(low, avx2!(_mm256_srli_epi32::<31>(le(self.1, other.1))))
+    }
+
+    #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        let low = avx2!(_mm256_min_epu32(self.0, other.0));
+        Self(low, avx2!(_mm256_min_epu32(self.1, other.1)))
     }
 
     #[inline(always)]

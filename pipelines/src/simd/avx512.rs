@@ -91,7 +91,7 @@ macro_rules! operators {
     )*};
 }
 operators! { F32s Add add _mm512_add_ps; Sub sub _mm512_sub_ps; Mul mul _mm512_mul_ps; Div div _mm512_div_ps; }
-operators! { U32s Add add _mm512_add_epi32; BitAnd bitand _mm512_and_si512; BitOr bitor _mm512_or_si512; }
+operators! { U32s Add add _mm512_add_epi32; Sub sub _mm512_sub_epi32; BitAnd bitand _mm512_and_si512; BitOr bitor _mm512_or_si512; }
 
 impl Lanes for F32s {
     type Isa = Isa;
@@ -214,9 +214,9 @@ impl Words for U32s {
         // Numbers are signed to the instruction: of a longer list it could not reach the end.
         let words = &words[..words.len().min(i32::MAX as usize)];
         let last = Self::splat(isa, words.len() as u32 - 1);
-        let numbers = avx512!(_mm512_min_epu32(numbers.0, last.0));
+        let numbers = numbers.min(last);
         // SAFETY: the CPU has the instruction, and no number is beyond the last of `words`.
-        Self(unsafe { _mm512_i32gather_epi32::<4>(numbers, words.as_ptr().cast()) })
+        Self(unsafe { _mm512_i32gather_epi32::<4>(numbers.0, words.as_ptr().cast()) })
     }
 
     #[inline(always)]
@@ -274,6 +274,11 @@ impl Words for U32s {
     #[inline(always)]
     fn at_most(self, other: Self) -> Self {
         Self(avx512!(_mm512_maskz_set1_epi32(self.le(other), 1)))
+    }
+
+    #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        Self(avx512!(_mm512_min_epu32(self.0, other.0)))
     }
 
     #[inline(always)]

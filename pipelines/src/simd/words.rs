@@ -1,6 +1,6 @@
 //! Sixteen whole numbers at once, for decoders.
 
-use std::ops::{Add, BitAnd, BitOr};
+use std::ops::{Add, BitAnd, BitOr, Sub};
 
 use zerocopy::byteorder::little_endian::U32;
 
@@ -9,9 +9,9 @@ use super::LANES;
 /// Bytes of a [block](Words::block).
 pub(crate) const BLOCK: usize = 64;
 
-/// Sixteen numbers of 32 bits; sums wrap. Bit n of a mask stands for lane n.
+/// Sixteen numbers of 32 bits; sums and differences wrap. Bit n of a mask stands for lane n.
 pub(crate) trait Words:
-    Copy + Add<Output = Self> + BitAnd<Output = Self> + BitOr<Output = Self>
+    Copy + Add<Output = Self> + Sub<Output = Self> + BitAnd<Output = Self> + BitOr<Output = Self>
 {
     /// Proof that the CPU has the instructions.
     type Isa: Copy;
@@ -41,6 +41,8 @@ pub(crate) trait Words:
     fn le(self, other: Self) -> u16;
     /// 1 where `self` <= `other`, else 0.
     fn at_most(self, other: Self) -> Self;
+    /// The smaller one.
+    fn min(self, other: Self) -> Self;
     /// The largest of all lanes.
     fn largest(self) -> u32;
     /// `self` in the lanes of the mask, else zero.
@@ -182,6 +184,8 @@ mod tests {
                 lanes(&|i| a[..=i].iter().fold(0, |sum, &n| sum.wrapping_add(n))),
                 [a[LANES - 1]; LANES],
                 lanes(&|i| a[i].wrapping_add(b[i])),
+                lanes(&|i| a[i].wrapping_sub(b[i])),
+                lanes(&|i| a[i].min(b[i])),
                 lanes(&|i| a[i] & b[i]),
                 lanes(&|i| a[i] | b[i]),
                 lanes(&|i| u32::from(a[i] <= b[i])),
@@ -233,6 +237,8 @@ mod tests {
                 store(a.prefix_sum()),
                 store(a.last()),
                 store(a + b),
+                store(a - b),
+                store(a.min(b)),
                 store(a & b),
                 store(a | b),
                 store(a.at_most(b)),

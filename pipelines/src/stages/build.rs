@@ -58,8 +58,8 @@ impl Default for BuildOptions {
 }
 
 /// Buffers that are asked for before they are needed: they were last used by whoever took the
-/// events at the end of the chain.
-const AHEAD: usize = 8;
+/// events at the end of the chain. Half of them at a time, so that they are waited for together.
+const AHEAD: usize = 16;
 
 /// An event that waits for its sources.
 struct Open {
@@ -287,10 +287,9 @@ impl Build {
             self.stats.events.forced.add(1);
             self.close_oldest(out);
         }
-        while self.ahead.len() < AHEAD
-            && let Some(draft) = Draft::new(&mut self.events)
-        {
-            self.ahead.push_back(draft);
+        if self.ahead.len() <= AHEAD / 2 {
+            let more = std::iter::from_fn(|| Draft::new(&mut self.events));
+            self.ahead.extend(more.take(AHEAD / 2));
         }
         let draft = self.ahead.pop_front().ok_or(Cause::NoMbuf)?;
         let deadline = fragment.at.after(self.deadline);

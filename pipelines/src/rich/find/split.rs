@@ -200,6 +200,16 @@ impl Way for Plain {
 struct Vectors<W: Words>(W::Isa);
 
 impl<W: Words> Vectors<W> {
+    /// As [`Stretch::around`], in each lane: from where, and of which length.
+    #[inline(always)]
+    fn around(&self, words: W, window: u32) -> [W; 2] {
+        let (window, last) = (W::splat(self.0, window), W::splat(self.0, u16::MAX.into()));
+        let time = words.shr(16);
+        let from = (time - time.min(window)).shl(16);
+        let to = (time + window).min(last).shl(16);
+        [from, (to - from) | last]
+    }
+
     /// The photomultipliers of words.
     #[inline(always)]
     fn pms(&self, words: W) -> W {
@@ -231,40 +241,33 @@ impl<W: Words> Way for Vectors<W> {
         let step = step(words.len());
         let places = W::of(self.0, &std::array::from_fn(|i| (i * step) as u32));
         let asked = W::gather(self.0, words, places);
-        let mut stretches = [Stretch::ALL; LANES];
-        let mut of = [0; LANES];
-        asked.store(&mut of);
-        for (stretch, &asked) in stretches.iter_mut().zip(&of) {
-            *stretch = Stretch::around(asked, window);
-        }
-        // Less what each begins with.
-        let add = W::of(self.0, &stretches.map(|it| it.from.wrapping_neg()));
-        let length = W::of(self.0, &stretches.map(|it| it.length));
+        let [from, length] = self.around(asked, window);
         // Four sums, so that none waits for itself.
         let mut sums = [splat(0); 4];
         let (fours, rest) = words.as_chunks::<4>();
         for words in fours {
             for (sum, &word) in sums.iter_mut().zip(words) {
-                *sum = *sum + (splat(word) + add).at_most(length);
+                *sum = *sum + (splat(word) - from).at_most(length);
             }
         }
         for (sum, &word) in sums.iter_mut().zip(rest) {
-            *sum = *sum + (splat(word) + add).at_most(length);
+            *sum = *sum + (splat(word) - from).at_most(length);
         }
         let near = (sums[0] + sums[1]) + (sums[2] + sums[3]);
         let near = near.only(first(words.len().div_ceil(step)));
         // Most first, then the first: both in one number.
         let order = W::of(self.0, &std::array::from_fn(|i| (LANES - 1 - i) as u32));
         let best = (near.shl(LANES.ilog2()) | order).largest() as usize;
-        (of[LANES - 1 - best % LANES], best / LANES)
+        let mut lanes = [0; LANES];
+        asked.store(&mut lanes);
+        (lanes[LANES - 1 - best % LANES], best / LANES)
     }
 
     #[inline(always)]
     fn take(&self, of: &mut Loader, stretch: Stretch, to: [&mut [u32]; DISKS]) -> [usize; DISKS] {
         let splat = |value| W::splat(self.0, value);
-        let (add, length) = (splat(stretch.from.wrapping_neg()), splat(stretch.length));
-        let (second, down) = (PMS_PER_DISK as u32, (PMS_PER_DISK as u32).wrapping_neg());
-        let (second, down) = (splat(second), splat(down));
+        let (from, length) = (splat(stretch.from), splat(stretch.length));
+        let a_disk = splat(PMS_PER_DISK as u32);
         let (mut left, mut on) = (0, [0; DISKS]);
         for at in (0..of.n).step_by(LANES) {
             let Some(words) = of.words[at..].first_chunk() else {
@@ -272,9 +275,9 @@ impl<W: Words> Way for Vectors<W> {
             };
             let words = W::of(self.0, words);
             let there = first(of.n - at);
-            let inside = (words + add).le(length) & there;
-            let second = second.le(self.pms(words));
-            let disks = [(words, inside & !second), (words + down, inside & second)];
+            let inside = (words - from).le(length) & there;
+            let second = a_disk.le(self.pms(words));
+            let disks = [(words, inside & !second), (words - a_disk, inside & second)];
             let mut rest = there;
             for (disk, (numbered, mut picked)) in disks.into_iter().enumerate() {
                 let Some(places) = to[disk][on[disk]..].first_chunk_mut() else {

@@ -84,10 +84,14 @@ impl Hits {
     /// For each lane the hits of a view, one behind another; none where there is no view.
     #[inline(always)]
     pub(super) fn spread<V: Lanes>(&self, isa: V::Isa, of: &[Lane; LANES], to: &mut PerLane) {
+        let (start, total) = (
+            of.map(|lane| lane.start as u32),
+            of.map(|lane| lane.total as u32),
+        );
         for i in 0..to.begin(of) {
-            let place = of.map(|lane| {
-                if i < lane.total {
-                    (lane.start + i) as u32
+            let place = std::array::from_fn(|lane| {
+                if (i as u32) < total[lane] {
+                    start[lane] + i as u32
                 } else {
                     u32::MAX
                 }
