@@ -5,9 +5,16 @@
 //! what was made before, events of one ring with 10 % noise, 24 of them in a frame, and take the
 //! answers. A rate of 0 is the highest: boards send as soon as there is room.
 //!
-//! Prints events a second, and in microseconds from a frame's arrival to the departure of its
-//! decisions, and for how long at a time the machine kept the loop from looking at the clock: median,
-//! 99 %, 99.9 %, 99.99 %, most.
+//! Prints events a second, and in microseconds, median, 99 %, 99.9 %, 99.99 %, most:
+//!
+//! - `latency`: from the arrival of an event's first frame to the departure of its decision;
+//! - `apart`: of those decisions that no gap had a part in, and how many these are. A gap is a time of
+//!   20 us or more for which one of the two loops did not look at the clock, though it does so after
+//!   each batch of 16 events, or each bunch that is sent; and for the trigger's loop what comes
+//!   behind it, until it has decided all that came meanwhile;
+//! - `gaps`: the times between two looks of the trigger's loop at the clock.
+//!
+//! All are of one run, and nothing is subtracted: a decision counts with all of its time, or not.
 
 use std::hint::spin_loop;
 use std::sync::Arc;
@@ -15,15 +22,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use pollux_benches::chain::{BURST, Chain, PORT, renumber};
+use pollux_benches::witness::Witness;
 use pollux_benches::{BOARDS, BUNCH, containers, events, frame, pool};
 use pollux_emulator::physics::Rings;
 use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{Burst, PoolCache};
 use pollux_pipelines::Moment;
-use pollux_pmd::lcore::{self, JitterMeter, StopFlag};
+use pollux_pmd::lcore::{self, StopFlag};
 use pollux_pmd::net::UDP_HEADERS;
 use pollux_pmd::{
-    Clock, LatencyView, PortConfig, Registry, RxQueue, StartedPort, TscClock, TxQueue,
+    Clock, LatencyHistogram, PortConfig, Registry, RxQueue, StartedPort, TscClock, TxQueue,
 };
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -34,6 +42,8 @@ const EACH: usize = BOARDS as usize;
 const VARIETY: u64 = 64;
 /// Frames that may be under way.
 const WINDOW: u64 = 512;
+/// Decisions a second for which there is memory.
+const MOST: u64 = 4_000_000;
 /// How long the loop goes on for what is under way at the end.
 const REST: Duration = Duration::from_millis(200);
 
@@ -86,20 +96,33 @@ fn main() -> Result<(), Failure> {
     let mut chain = Chain::new(rx, tx, &pool, 0).map_err(|why| why.to_string())?;
     let boards = lcore::launch("boards", Some(cpu.parse()?), move || boards.run())?;
     let trigger = lcore::launch("trigger", Some(other.parse()?), move || {
-        let gaps = run(&mut chain, &received, &stop, duration);
-        (chain, gaps)
+        let witness = run(&mut chain, &received, &stop, duration);
+        (chain, witness)
     })?;
-    let (chain, gaps) = trigger.join()?;
-    let sent = boards.join()??;
+    let (chain, witness) = trigger.join()?;
+    let witness = witness.ok_or("nobody watched")?;
+    let (sent, of_boards) = boards.join()??;
     let decided = chain.decided();
     if decided != sent {
         return Err(format!("{decided} of {sent} events were decided").into());
     }
     println!("{:.0}", decided as f64 / duration.as_secs_f64());
-    for (name, times) in [("latency", chain.answer().total()), ("jitter", gaps)] {
+    let (mut all, mut apart) = (LatencyHistogram::new(), LatencyHistogram::new());
+    for decision in witness.decisions() {
+        all.record(decision.ns());
+    }
+    for decision in witness.apart(&of_boards) {
+        apart.record(decision.ns());
+    }
+    let looks = witness.looks();
+    for (name, times) in [
+        ("latency", all.view()),
+        ("apart", apart.view()),
+        ("gaps", looks),
+    ] {
         let all = times.percentiles();
         let us = [all.p50, all.p99, all.p999, all.p9999, all.max].map(|ns| ns as f64 / 1e3);
-        println!("{name} {us:.1?}");
+        println!("{name} {us:.1?} of {}", all.count);
     }
     let counts = chain.answer().counts();
     println!("late {} of {}", counts.late.get(), counts.sent.get());
@@ -112,13 +135,13 @@ fn run(
     received: &AtomicU64,
     stop: &StopFlag,
     duration: Duration,
-) -> LatencyView {
+) -> Option<Witness> {
     let clock = TscClock::get();
     let (start, began) = (clock.now(), Instant::now());
-    let mut jitter = JitterMeter::new(clock);
+    let most = MOST as f64 * (duration + REST).as_secs_f64();
+    *chain.witness() = Some(Witness::new(most as usize));
     loop {
-        let now = jitter.tick();
-        let at = Moment(clock.to_ns(now.since(start)).0);
+        let at = Moment(clock.to_ns(clock.now().since(start)).0);
         let frames = chain.poll(at);
         chain.tick(at);
         chain.flush();
@@ -126,12 +149,15 @@ fn run(
         if frames > 0 {
             continue;
         }
+        if let Some(witness) = chain.witness() {
+            witness.caught_up();
+        }
         let spent = began.elapsed();
         if spent > duration {
             stop.stop();
         }
         if spent > duration + REST {
-            return jitter.gaps();
+            return chain.witness().take();
         }
     }
 }
@@ -149,9 +175,10 @@ struct Boards {
 }
 
 impl Boards {
-    /// Sends until it is told to stop, and takes answers for a while longer; how many events.
-    fn run(mut self) -> Result<u64, Failure> {
-        let clock = TscClock::get();
+    /// Sends until it is told to stop, and takes answers for a while longer; how many events, and
+    /// when it was held up.
+    fn run(mut self) -> Result<(u64, Witness), Failure> {
+        let (clock, mut witness) = (TscClock::get(), Witness::new(0));
         let apart = clock.to_cycles(Ns((BUNCH * 1_000_000_000)
             .checked_div(self.rate)
             .unwrap_or(0)));
@@ -159,7 +186,7 @@ impl Boards {
         while !self.stop.is_set() {
             self.listen();
             let ahead = (bunch + 1) * EACH as u64 - self.received.load(Ordering::Acquire);
-            let now = clock.now();
+            let now = witness.tick();
             if ahead > WINDOW || now < due {
                 spin_loop();
                 continue;
@@ -182,7 +209,7 @@ impl Boards {
         while end.elapsed() < REST {
             self.listen();
         }
-        Ok(bunch * BUNCH)
+        Ok((bunch * BUNCH, witness))
     }
 
     /// Takes answers off the wire.

@@ -13,6 +13,7 @@ use pollux_pmd::net::{MacAddr, ParseOptions, Parsed, UdpEndpoint, UdpTemplate, c
 use pollux_pmd::stream::{Demux, DemuxBuilder, StreamId};
 use pollux_pmd::{RxQueue, TxQueue};
 
+use crate::witness::Witness;
 use crate::{BOARDS, BUNCH, Error, STEP};
 
 /// UDP port of the first board's frames.
@@ -28,14 +29,27 @@ struct Outlet {
     cache: PoolCache,
     events: PoolCache,
     decided: u64,
+    witness: Option<Witness>,
+}
+
+impl Outlet {
+    fn flush(&mut self) {
+        self.answer.flush(Some(&mut self.tx), &mut self.cache);
+        if let Some(witness) = &mut self.witness {
+            witness.departed();
+        }
+    }
 }
 
 impl Sink<Decision> for Outlet {
     fn push(&mut self, decision: Decision) {
         if !self.answer.push(&decision) {
-            self.answer.flush(Some(&mut self.tx), &mut self.cache);
+            self.flush();
             // An empty packet has room.
             let _ = self.answer.push(&decision);
+        }
+        if let Some(witness) = &mut self.witness {
+            witness.decided(decision.head().arrival);
         }
         self.events.free(decision.into());
         self.decided += 1;
@@ -87,6 +101,7 @@ impl Chain {
                 cache: pool.cache(512)?,
                 events: decided.cache(EVENT_CACHE)?,
                 decided: 0,
+                witness: None,
             },
             frames: Batch::with_capacity(BURST),
             env,
@@ -136,10 +151,12 @@ impl Chain {
 
     /// Sends what has been decided.
     pub fn flush(&mut self) {
-        let Outlet {
-            answer, tx, cache, ..
-        } = &mut self.outlet;
-        answer.flush(Some(tx), cache);
+        self.outlet.flush();
+    }
+
+    /// Who watches the loop, if anybody does.
+    pub fn witness(&mut self) -> &mut Option<Witness> {
+        &mut self.outlet.witness
     }
 
     /// Events that were decided.

@@ -5,6 +5,7 @@
 //! are in docs/performance.md.
 
 pub mod chain;
+pub mod witness;
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;

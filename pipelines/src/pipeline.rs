@@ -75,8 +75,12 @@ impl<T: 'static, S: Sink<T>> Exit for To<'_, T, S> {
 
 /// What a stage is asked to do: one entry point, so that its time is taken in one place.
 enum Call<'a> {
-    /// Process the batch, a `Batch` of its `In`.
-    Process(&'a mut dyn Any),
+    /// Process the batch, a `Batch` of its `In`; `more` of them follow at once, so what is made
+    /// may wait for them until it fills a batch.
+    Process {
+        batch: &'a mut dyn Any,
+        more: bool,
+    },
     Tick(Moment),
     Finish,
 }
@@ -108,6 +112,7 @@ impl DynStage {
         let node = Typed {
             stage,
             made: Batch::with_capacity(S::GATHERED),
+            waits: false,
             clock: TscClock::get(),
             times: LatencyHistogram::new(),
         };
@@ -128,6 +133,8 @@ struct Typed<S: Stage> {
     stage: S,
     /// What the stage has made and the next one has not taken yet.
     made: Batch<S::Out>,
+    /// Stages behind may keep back what they have been told is not the last.
+    waits: bool,
     clock: TscClock,
     times: LatencyHistogram,
 }
@@ -135,6 +142,7 @@ struct Typed<S: Stage> {
 /// The sink behind a stage: hands full batches on.
 struct Link<'a, T> {
     made: &'a mut Batch<T>,
+    waits: &'a mut bool,
     rest: &'a mut [DynStage],
     exit: &'a mut dyn Exit,
     /// Cycles that the stages behind took.
@@ -142,13 +150,18 @@ struct Link<'a, T> {
 }
 
 impl<T: 'static> Link<'_, T> {
-    fn flush(&mut self) {
-        if self.made.is_empty() {
+    /// Hands on what was made; the stages behind keep back none of it unless there is `more`.
+    fn flush(&mut self, more: bool) {
+        if self.made.is_empty() && !*self.waits {
             return;
         }
+        *self.waits = more;
         match self.rest.split_first_mut() {
             Some((next, rest)) => {
-                self.below += next.node.run(Call::Process(self.made), rest, self.exit);
+                let batch = &mut *self.made;
+                self.below += next
+                    .node
+                    .run(Call::Process { batch, more }, rest, self.exit);
             }
             None => self.exit.take(self.made),
         }
@@ -160,7 +173,7 @@ impl<T: 'static> Sink<T> for Link<'_, T> {
     #[inline]
     fn push(&mut self, item: T) {
         if let Err(item) = self.made.push(item) {
-            self.flush();
+            self.flush(true);
             // The batch is empty now and holds at least one.
             let _ = self.made.push(item);
         }
@@ -185,19 +198,22 @@ where
         let start = self.clock.now();
         let mut link = Link {
             made: &mut self.made,
+            waits: &mut self.waits,
             rest,
             exit,
             below: 0,
         };
-        let mut processed = false;
+        let (mut processed, mut gather) = (false, false);
         let mut onward = None;
         match call {
-            Call::Process(batch) => {
+            Call::Process { batch, more } => {
                 // The types were compared when the pipeline was built.
-                if let Some(batch) = batch.downcast_mut::<Batch<S::In>>() {
+                let batch = batch.downcast_mut::<Batch<S::In>>();
+                if let Some(batch) = batch.filter(|batch| !batch.is_empty()) {
                     self.stage.process(batch, &mut link);
                     processed = true;
                 }
+                gather = more;
             }
             Call::Tick(now) => {
                 self.stage.tick(now, &mut link);
@@ -208,7 +224,9 @@ where
                 onward = Some(Call::Finish);
             }
         }
-        link.flush();
+        if !gather {
+            link.flush(false);
+        }
         let below = link.below;
         if processed {
             let own = self.clock.now().since(start).saturating_sub(below);
@@ -277,7 +295,7 @@ impl<In: 'static, Out: 'static> Pipeline<In, Out> {
     /// Takes a batch through all stages. What the first stage leaves in it stays.
     #[inline]
     pub fn process(&mut self, batch: &mut Batch<In>, out: &mut impl Sink<Out>) {
-        self.run(Call::Process(batch), out);
+        self.run(Call::Process { batch, more: false }, out);
     }
 
     /// Tells all stages the time.
@@ -357,6 +375,42 @@ mod tests {
         // The 190 digits, and one batch more for what the tick made.
         let batches = 190_u64.div_ceil(crate::stage::BATCH as u64) + 1;
         assert_eq!(names, [("digits", 1), ("count", batches), ("again", 1)]);
+    }
+
+    /// Hands on each number by itself.
+    struct Single;
+
+    impl Stage for Single {
+        type In = u32;
+        type Out = u32;
+
+        const GATHERED: usize = 1;
+
+        fn process(&mut self, batch: &mut Batch<u32>, out: &mut impl Sink<u32>) {
+            batch.drain().for_each(|n| out.push(n));
+        }
+    }
+
+    #[test]
+    fn what_follows_at_once_is_gathered_with_what_is_there() {
+        let stages = vec![
+            DynStage::new("single", Single),
+            DynStage::new("digits", Digits),
+            DynStage::new("count", Count::default()),
+        ];
+        let mut pipeline = Pipeline::<u32, u32>::new(stages).unwrap();
+        let (mut batch, mut out) = (Batch::with_capacity(100), Vec::new());
+        let mut batches = 0;
+        for _ in 0..2 {
+            (10..60).for_each(|n| batch.push(n).unwrap());
+            pipeline.process(&mut batch, &mut out);
+            // Nothing waits for the next call.
+            batches += 100_u64.div_ceil(crate::stage::BATCH as u64);
+            let counted = pipeline.times().last().map(|(_, t)| t.percentiles().count);
+            assert_eq!(counted, Some(batches));
+        }
+        pipeline.finish(&mut out);
+        assert_eq!(out, [200]);
     }
 
     #[test]

@@ -35,10 +35,10 @@ pub(crate) trait Lanes:
     fn store(self) -> [f32; LANES];
     /// Element `index[lane]` of the table, modulo its length.
     fn pick(isa: Self::Isa, table: &[f32; TABLE], index: &[u8; LANES]) -> Self;
-    /// Element `index[lane]` of a table that is not empty; its last one where there is none.
+    /// Element `index[lane]` of a table; its last one where there is none, or 0.
     #[inline(always)]
     fn gather(_: Self::Isa, table: &[u32], index: &[u32; LANES]) -> [u32; LANES] {
-        index.map(|i| table[(i as usize).min(table.len() - 1)])
+        index.map(|i| element(table, i))
     }
     /// The larger one; `other` where they cannot be compared.
     fn max(self, other: Self) -> Self;
@@ -54,6 +54,13 @@ pub(crate) trait Lanes:
     fn largest(self) -> f32;
     /// Bit n: lane n.
     fn bits(mask: Self::Mask) -> u16;
+}
+
+/// Element `i`, or the last one, or 0.
+#[inline(always)]
+fn element(table: &[u32], i: u32) -> u32 {
+    let element = table.get(i as usize).or(table.last());
+    element.copied().unwrap_or(0)
 }
 
 /// A piece of work that is compiled for each set of instructions. `run` must be
@@ -154,6 +161,7 @@ mod tests {
             let index = self.3.map(|i| u32::from(i % 80) * 0x0101);
             let gathered = V::gather(isa, &table, &index.map(|i| i & 0x7f | i << 25 & (1 << 31)));
             let largest = a.largest().to_bits();
+            assert_eq!(V::gather(isa, &[], &index), [0; LANES]);
             (bits.to_vec(), V::bits(mask), largest, gathered)
         }
     }

@@ -18,7 +18,7 @@ use std::ops::{Add, BitAnd, BitOr, Div, Mul, Sub};
 use zerocopy::byteorder::little_endian::U32;
 
 use super::words::{LAST, MEMBERS, nth_set};
-use super::{BLOCK, Decoder, Kernel, LANES, Lanes, TABLE, Words};
+use super::{BLOCK, Decoder, Kernel, LANES, Lanes, TABLE, Words, element};
 
 /// Lanes of a register.
 const HALF: usize = LANES / 2;
@@ -279,10 +279,7 @@ impl Words for U32s {
     fn gather(isa: Isa, words: &[u32], numbers: Self) -> Self {
         let mut lanes = [0; LANES];
         numbers.store(&mut lanes);
-        Self::of(
-            isa,
-            &lanes.map(|n| words[(n as usize).min(words.len() - 1)]),
-        )
+        Self::of(isa, &lanes.map(|n| element(words, n)))
     }
 
     #[inline(always)]

@@ -213,8 +213,10 @@ impl Words for U32s {
     fn gather(isa: Isa, words: &[u32], numbers: Self) -> Self {
         // Numbers are signed to the instruction: of a longer list it could not reach the end.
         let words = &words[..words.len().min(i32::MAX as usize)];
-        let last = Self::splat(isa, words.len() as u32 - 1);
-        let numbers = numbers.min(last);
+        let Some(last) = words.len().checked_sub(1) else {
+            return Self::splat(isa, 0);
+        };
+        let numbers = numbers.min(Self::splat(isa, last as u32));
         // SAFETY: the CPU has the instruction, and no number is beyond the last of `words`.
         Self(unsafe { _mm512_i32gather_epi32::<4>(numbers.0, words.as_ptr().cast()) })
     }

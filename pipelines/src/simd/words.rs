@@ -23,7 +23,7 @@ pub(crate) trait Words:
     /// The first bytes of what is left of a packet, and zeros behind its end. Written in one piece,
     /// if the CPU can, so that what is read of them next does not wait for several.
     fn block(isa: Self::Isa, bytes: &[u8]) -> [u8; BLOCK];
-    /// The word of each lane's number in a list that is not empty; its last one where there is none.
+    /// The word of each lane's number in a list; its last one where there is none, or 0.
     fn gather(isa: Self::Isa, words: &[u32], numbers: Self) -> Self;
     /// A byte in each lane.
     fn widen(isa: Self::Isa, bytes: &[u8; LANES]) -> Self;
