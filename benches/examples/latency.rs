@@ -94,13 +94,16 @@ fn main() -> Result<(), Failure> {
         rate,
     };
     let mut chain = Chain::new(rx, tx, &pool, 0).map_err(|why| why.to_string())?;
+    // Before the first frame: it takes a while.
+    let most = MOST as f64 * (duration + REST).as_secs_f64();
+    *chain.witness() = Some(Witness::new(most as usize));
     let boards = lcore::launch("boards", Some(cpu.parse()?), move || boards.run())?;
     let trigger = lcore::launch("trigger", Some(other.parse()?), move || {
-        let witness = run(&mut chain, &received, &stop, duration);
-        (chain, witness)
+        run(&mut chain, &received, &stop, duration);
+        chain
     })?;
-    let (chain, witness) = trigger.join()?;
-    let witness = witness.ok_or("nobody watched")?;
+    let mut chain = trigger.join()?;
+    let witness = chain.witness().take().ok_or("nobody watched")?;
     let (sent, of_boards) = boards.join()??;
     let decided = chain.decided();
     if decided != sent {
@@ -130,34 +133,27 @@ fn main() -> Result<(), Failure> {
 }
 
 /// The trigger's loop.
-fn run(
-    chain: &mut Chain,
-    received: &AtomicU64,
-    stop: &StopFlag,
-    duration: Duration,
-) -> Option<Witness> {
+fn run(chain: &mut Chain, received: &AtomicU64, stop: &StopFlag, duration: Duration) {
     let clock = TscClock::get();
-    let (start, began) = (clock.now(), Instant::now());
-    let most = MOST as f64 * (duration + REST).as_secs_f64();
-    *chain.witness() = Some(Witness::new(most as usize));
+    let [end, rest] = [duration, duration + REST].map(|time| time.as_nanos() as u64);
+    let start = clock.now();
     loop {
-        let at = Moment(clock.to_ns(clock.now().since(start)).0);
-        let frames = chain.poll(at);
-        chain.tick(at);
+        let Ns(spent) = clock.to_ns(clock.now().since(start));
+        let frames = chain.poll(Moment(spent));
+        chain.tick(Moment(spent));
         chain.flush();
         received.fetch_add(frames as u64, Ordering::Release);
+        if spent > end {
+            stop.stop();
+        }
         if frames > 0 {
             continue;
         }
         if let Some(witness) = chain.witness() {
             witness.caught_up();
         }
-        let spent = began.elapsed();
-        if spent > duration {
-            stop.stop();
-        }
-        if spent > duration + REST {
-            return chain.witness().take();
+        if spent > rest {
+            return;
         }
     }
 }
@@ -186,7 +182,7 @@ impl Boards {
         while !self.stop.is_set() {
             self.listen();
             let ahead = (bunch + 1) * EACH as u64 - self.received.load(Ordering::Acquire);
-            let now = witness.tick();
+            let now = witness.caught_up();
             if ahead > WINDOW || now < due {
                 spin_loop();
                 continue;

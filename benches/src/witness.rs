@@ -74,14 +74,16 @@ impl Witness {
         to
     }
 
-    /// The loop has nothing to do: of the last gap nothing is left, and it ends here.
-    pub fn caught_up(&mut self) {
+    /// Looks at the clock; the loop has nothing to do, so the last gap ends here, of which nothing is
+    /// left.
+    pub fn caught_up(&mut self) -> Tsc {
         let now = self.tick();
         if std::mem::take(&mut self.behind)
             && let Some(gap) = self.gaps.last_mut()
         {
             gap.to = now;
         }
+        now
     }
 
     /// There is a decision about an event that arrived then.
