@@ -9,7 +9,8 @@
 //! 3. Else circles are proposed ([`Method`]) and held against all hits of the view, sixteen
 //!    circles at once. The best two are narrowed down, those of eight views together, and the
 //!    better one that comes out is the ring.
-//! 4. The hits of the ring are claimed, and the view has its next turn.
+//! 4. The hits of the rings are claimed, sixteen circles at once, and the views have their next
+//!    turn.
 //!
 //! Narrowing down fits a circle (Taubin) to the hits in a road around the last one, which gets
 //! narrower to a final width that covers a photomultiplier's cell. Where rings cross, a hit

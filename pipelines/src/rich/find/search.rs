@@ -167,9 +167,10 @@ impl<V: Lanes> Round<'_, V> {
         let mut found = [None; GROUP];
         for (place, slot) in found.iter_mut().enumerate() {
             let mut most = 0.0;
-            for lane in place * CANDIDATES..(place + 1) * CANDIDATES {
-                if scores[lane] > most {
-                    most = scores[lane];
+            let lanes = scores.iter().enumerate().skip(place * CANDIDATES);
+            for (lane, &score) in lanes.take(CANDIDATES) {
+                if score > most {
+                    most = score;
                     *slot = Some((lane, ring(lane)));
                 }
             }
