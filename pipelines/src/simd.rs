@@ -36,10 +36,7 @@ pub(crate) trait Lanes:
     /// Element `index[lane]` of the table, modulo its length.
     fn pick(isa: Self::Isa, table: &[f32; TABLE], index: &[u8; LANES]) -> Self;
     /// Element `index[lane]` of a table; its last one where there is none, or 0.
-    #[inline(always)]
-    fn gather(_: Self::Isa, table: &[u32], index: &[u32; LANES]) -> [u32; LANES] {
-        index.map(|i| element(table, i))
-    }
+    fn gather(isa: Self::Isa, table: &[u32], index: &[u32; LANES]) -> [u32; LANES];
     /// The larger one; `other` where they cannot be compared.
     fn max(self, other: Self) -> Self;
     fn sqrt(self) -> Self;
@@ -54,13 +51,6 @@ pub(crate) trait Lanes:
     fn largest(self) -> f32;
     /// Bit n: lane n.
     fn bits(mask: Self::Mask) -> u16;
-}
-
-/// Element `i`, or the last one, or 0.
-#[inline(always)]
-fn element(table: &[u32], i: u32) -> u32 {
-    let element = table.get(i as usize).or(table.last());
-    element.copied().unwrap_or(0)
 }
 
 /// A piece of work that is compiled for each set of instructions. `run` must be

@@ -6,19 +6,19 @@ use std::arch::x86_64::{
     _mm256_and_si256, _mm256_blendv_ps, _mm256_castps_si256, _mm256_castsi256_ps,
     _mm256_castsi256_si128, _mm256_cmp_ps, _mm256_cmpeq_epi32, _mm256_cvtepu8_epi32,
     _mm256_cvtepu32_epi64, _mm256_cvtsi256_si32, _mm256_div_ps, _mm256_extracti128_si256,
-    _mm256_loadu_ps, _mm256_loadu_si256, _mm256_maskload_epi32, _mm256_max_epu32, _mm256_max_ps,
-    _mm256_min_epu32, _mm256_movemask_epi8, _mm256_movemask_ps, _mm256_mul_ps, _mm256_or_si256,
-    _mm256_permute2x128_si256, _mm256_permutevar8x32_epi32, _mm256_set1_epi32, _mm256_set1_epi64x,
-    _mm256_set1_ps, _mm256_shuffle_epi32, _mm256_slli_epi32, _mm256_slli_si256, _mm256_sllv_epi32,
-    _mm256_sqrt_ps, _mm256_srli_epi32, _mm256_srlv_epi32, _mm256_storeu_ps, _mm256_storeu_si256,
-    _mm256_sub_epi32, _mm256_sub_ps,
+    _mm256_i32gather_epi32, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_maskload_epi32,
+    _mm256_max_epu32, _mm256_max_ps, _mm256_min_epu32, _mm256_movemask_epi8, _mm256_movemask_ps,
+    _mm256_mul_ps, _mm256_or_si256, _mm256_permute2x128_si256, _mm256_permutevar8x32_epi32,
+    _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_set1_ps, _mm256_shuffle_epi32, _mm256_slli_epi32,
+    _mm256_slli_si256, _mm256_sllv_epi32, _mm256_sqrt_ps, _mm256_srli_epi32, _mm256_srlv_epi32,
+    _mm256_storeu_ps, _mm256_storeu_si256, _mm256_sub_epi32, _mm256_sub_ps,
 };
 use std::ops::{Add, BitAnd, BitOr, Div, Mul, Sub};
 
 use zerocopy::byteorder::little_endian::U32;
 
 use super::words::{LAST, MEMBERS, nth_set};
-use super::{BLOCK, Decoder, Kernel, LANES, Lanes, TABLE, Words, element};
+use super::{BLOCK, Decoder, Kernel, LANES, Lanes, TABLE, Words};
 
 /// Lanes of a register.
 const HALF: usize = LANES / 2;
@@ -121,6 +121,14 @@ impl Lanes for F32s {
     #[inline(always)]
     fn pick(isa: Isa, table: &[f32; TABLE], index: &[u8; LANES]) -> Self {
         Self::load(isa, &index.map(|i| table[usize::from(i) % TABLE]))
+    }
+
+    #[inline(always)]
+    fn gather(isa: Isa, table: &[u32], index: &[u32; LANES]) -> [u32; LANES] {
+        let mut words = [0; LANES];
+        let index = <U32s as Words>::of(isa, index);
+        <U32s as Words>::gather(isa, table, index).store(&mut words);
+        words
     }
 
     #[inline(always)]
@@ -277,9 +285,17 @@ impl Words for U32s {
 
     #[inline(always)]
     fn gather(isa: Isa, words: &[u32], numbers: Self) -> Self {
-        let mut lanes = [0; LANES];
-        numbers.store(&mut lanes);
-        Self::of(isa, &lanes.map(|n| element(words, n)))
+        // Numbers are signed to the instruction: of a longer list it could not reach the end.
+        let words = &words[..words.len().min(i32::MAX as usize)];
+        let Some(last) = words.len().checked_sub(1) else {
+            return Self::splat(isa, 0);
+        };
+        let numbers = numbers.min(Self::splat(isa, last as u32));
+        let half = |numbers| {
+            // SAFETY: the CPU has the instruction, and no number is beyond the last of `words`.
+            unsafe { _mm256_i32gather_epi32::<4>(words.as_ptr().cast(), numbers) }
+        };
+        Self(half(numbers.0), half(numbers.1))
     }
 
     #[inline(always)]

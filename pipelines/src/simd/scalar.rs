@@ -53,6 +53,14 @@ impl Lanes for F32s {
     }
 
     #[inline(always)]
+    fn gather((): (), table: &[u32], index: &[u32; LANES]) -> [u32; LANES] {
+        let Some(last) = table.len().checked_sub(1) else {
+            return [0; LANES];
+        };
+        index.map(|i| table[last.min(i as usize)])
+    }
+
+    #[inline(always)]
     fn max(self, other: Self) -> Self {
         self.zip(other, |a, b| if a > b { a } else { b })
     }
