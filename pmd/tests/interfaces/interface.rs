@@ -1,13 +1,14 @@
 //! What holds for every port on the near end of a cable, by its spec. The specs give a ring of four
 //! frames.
 
+use std::collections::BTreeMap;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use pollux_mempool::time::Ns;
 use pollux_mempool::{Mempool, PoolConfig};
-use pollux_netns::{Cable, payload, udp_frame};
+use pollux_netns::{Cable, assert_udp, payload, udp_frame};
 use pollux_pmd::lcore::idle::{Idle, IdlePolicy};
 use pollux_pmd::{PortConfig, PortError, Registry, RxState, TscClock};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
@@ -20,6 +21,68 @@ pub(crate) fn open_error(net: &Cable, spec: &str) -> String {
         Ok(_) => panic!("{spec} opened"),
         Err(error) => error.to_string(),
     }
+}
+
+/// Of datagrams that nobody waits for, what does not come is counted: by `lost`.
+pub(crate) fn a_flood_is_accounted_for(
+    mut port: Port,
+    peer: &UdpSocket,
+    lost: impl Fn(&Port) -> u64,
+) {
+    const FRAMES: u32 = 20_000;
+    let data = |i: u32| [&i.to_be_bytes()[..], &payload(i as usize % 1400, i as u8)].concat();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for i in 0..FRAMES {
+                peer.send(&data(i)).unwrap();
+            }
+        });
+        let (mut delivered, mut next, began) = (0, 0, Instant::now());
+        while delivered + lost(&port) < u64::from(FRAMES) && began.elapsed() < PATIENCE {
+            let frames = port.poll();
+            delivered += frames.len() as u64;
+            for frame in &frames {
+                let i = u32::from_be_bytes(frame.bytes[42..46].try_into().unwrap());
+                assert!(i >= next, "in order, and once");
+                assert_udp(&frame.bytes, 7000, &data(i));
+                next = i + 1;
+            }
+            if frames.is_empty() {
+                port.started.rx[0].sync_counters();
+            }
+        }
+        assert!(delivered > 0);
+    });
+    assert_eq!(port.stop().from_wire, u64::from(FRAMES));
+}
+
+/// The two queues of a port share flows out; `then` is for each flow, with its port and peer.
+pub(crate) fn two_queues_share_flows_out(
+    net: &Cable,
+    mut port: Port,
+    mut then: impl FnMut(&mut Port, u16, &UdpSocket),
+) {
+    let mut queues: BTreeMap<Vec<u8>, u16> = BTreeMap::new();
+    let mut per_queue = [0, 0];
+    for flow in 0..40_u16 {
+        let peer = net.peer(7000 + flow);
+        for _ in 0..10 {
+            peer.send(&[flow as u8; 30]).unwrap();
+        }
+        let frames = port.receive(10);
+        assert_eq!(frames.len(), 10, "each frame once");
+        for frame in frames {
+            per_queue[usize::from(frame.queue)] += 1;
+            let first = *queues
+                .entry(frame.bytes[34..36].to_vec())
+                .or_insert(frame.queue);
+            assert_eq!(first, frame.queue, "a flow stays together");
+        }
+        then(&mut port, 7000 + flow, &peer);
+    }
+    assert!(per_queue[0] > 0 && per_queue[1] > 0, "{per_queue:?}");
+    assert_eq!(per_queue[0] + per_queue[1], 400);
+    assert_eq!(port.stop().from_wire, 400);
 }
 
 pub(crate) fn traffic_resumes_when_the_link_is_back(spec: &str) {

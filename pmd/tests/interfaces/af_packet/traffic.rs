@@ -1,13 +1,13 @@
 //! What is sent arrives, byte for byte and once.
 
-use std::collections::BTreeMap;
 use std::net::UdpSocket;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use pollux_netns::{Cable, assert_udp, payload, udp_frame};
 use pollux_pmd::Cause;
 
-use crate::common::{PATIENCE, Port};
+use crate::common::Port;
+use crate::interface;
 
 fn unix_ns() -> u64 {
     SystemTime::now()
@@ -89,62 +89,18 @@ fn rings_wrap_without_loss() {
 
 #[test]
 fn a_sender_that_does_not_wait_is_accounted_for() {
-    const FRAMES: u32 = 20_000;
     let Some(net) = Cable::new(1500) else { return };
-    let mut port = Port::open(&net, "af_packet:va");
-    let peer = net.peer(7000);
-    let data = |i: u32| [&i.to_be_bytes()[..], &payload(i as usize % 1400, i as u8)].concat();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            for i in 0..FRAMES {
-                peer.send(&data(i)).unwrap();
-            }
-        });
-        let (mut delivered, mut next, began) = (0, 0, Instant::now());
-        while delivered + port.dropped(Cause::KernelDrop) < u64::from(FRAMES)
-            && began.elapsed() < PATIENCE
-        {
-            let frames = port.poll();
-            delivered += frames.len() as u64;
-            for frame in &frames {
-                let i = u32::from_be_bytes(frame.bytes[42..46].try_into().unwrap());
-                assert!(i >= next, "in order, and once");
-                assert_udp(&frame.bytes, 7000, &data(i));
-                next = i + 1;
-            }
-            if frames.is_empty() {
-                port.started.rx[0].sync_counters();
-            }
-        }
-        assert!(delivered > 0);
+    let port = Port::open(&net, "af_packet:va");
+    interface::a_flood_is_accounted_for(port, &net.peer(7000), |port| {
+        port.dropped(Cause::KernelDrop)
     });
-    assert_eq!(port.stop().from_wire, u64::from(FRAMES));
 }
 
 #[test]
 fn queues_share_flows_out() {
     let Some(net) = Cable::new(1500) else { return };
-    let mut port = Port::try_open(&net.a, "af_packet:va", 2, 1024).unwrap();
-    let mut queues: BTreeMap<Vec<u8>, u16> = BTreeMap::new();
-    let mut per_queue = [0, 0];
-    for flow in 0..40_u16 {
-        let peer = net.peer(7000 + flow);
-        for _ in 0..10 {
-            peer.send(&[flow as u8; 30]).unwrap();
-        }
-        let frames = port.receive(10);
-        assert_eq!(frames.len(), 10, "each frame once");
-        for frame in frames {
-            per_queue[usize::from(frame.queue)] += 1;
-            let first = *queues
-                .entry(frame.bytes[34..36].to_vec())
-                .or_insert(frame.queue);
-            assert_eq!(first, frame.queue, "a flow stays together");
-        }
-    }
-    assert!(per_queue[0] > 0 && per_queue[1] > 0, "{per_queue:?}");
-    assert_eq!(per_queue[0] + per_queue[1], 400);
-    assert_eq!(port.stop().from_wire, 400);
+    let port = Port::try_open(&net.a, "af_packet:va", 2, 1024).unwrap();
+    interface::two_queues_share_flows_out(&net, port, |_, _, _| {});
     for mode in ["cpu", "queue"] {
         let spec = format!("af_packet:va,fanout={mode}");
         let mut port = Port::try_open(&net.a, &spec, 2, 1024).unwrap();

@@ -1,6 +1,5 @@
 //! What is sent arrives, byte for byte and once.
 
-use std::collections::BTreeMap;
 use std::net::UdpSocket;
 use std::time::Instant;
 
@@ -8,6 +7,7 @@ use pollux_mempool::{Burst, Mempool, PoolConfig};
 use pollux_netns::{Cable, Namespace, assert_udp, payload, udp_frame};
 
 use crate::common::{PATIENCE, Port};
+use crate::interface;
 
 /// All the ways that a veth pair has.
 const WAYS: [&str; 4] = [
@@ -196,29 +196,11 @@ fn two_queues() -> Option<Cable> {
 #[test]
 fn two_queues_share_flows_out_and_their_buffers() {
     let Some(net) = two_queues() else { return };
-    let mut port = Port::try_open(&net.a, "af_xdp:va", 2, 1024).unwrap();
-    let mut queues: BTreeMap<Vec<u8>, u16> = BTreeMap::new();
-    let mut per_queue = [0, 0];
-    for flow in 0..40_u16 {
-        let peer = net.peer(7000 + flow);
-        for _ in 0..10 {
-            peer.send(&[flow as u8; 30]).unwrap();
-        }
-        let frames = port.receive(10);
-        assert_eq!(frames.len(), 10, "each frame once");
-        for frame in frames {
-            per_queue[usize::from(frame.queue)] += 1;
-            let first = *queues
-                .entry(frame.bytes[34..36].to_vec())
-                .or_insert(frame.queue);
-            assert_eq!(first, frame.queue, "a flow stays together");
-        }
-        assert_eq!(port.send(&[udp_frame(7000 + flow, &[1; 20])]), 1);
+    let port = Port::try_open(&net.a, "af_xdp:va", 2, 1024).unwrap();
+    interface::two_queues_share_flows_out(&net, port, |port, flow, peer| {
+        assert_eq!(port.send(&[udp_frame(flow, &[1; 20])]), 1);
         assert_eq!(peer.recv(&mut [0; 100]).unwrap(), 20);
-    }
-    assert!(per_queue[0] > 0 && per_queue[1] > 0, "{per_queue:?}");
-    assert_eq!(per_queue[0] + per_queue[1], 400);
-    assert_eq!(port.stop().from_wire, 400);
+    });
 
     // The second queue alone: the first one's frames are the kernel's.
     net.a.ip("address add 10.77.0.2/24 dev va");
@@ -240,35 +222,10 @@ fn two_queues_share_flows_out_and_their_buffers() {
 
 #[test]
 fn a_sender_that_does_not_wait_is_accounted_for() {
-    const FRAMES: u32 = 20_000;
     for spec in ["af_xdp:va", "af_xdp:va,attach=skb"] {
         let Some(net) = Cable::new(1500) else { return };
-        let mut port = Port::open(&net, spec);
-        let peer = net.peer(7000);
-        let data = |i: u32| [&i.to_be_bytes()[..], &payload(i as usize % 1400, i as u8)].concat();
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                for i in 0..FRAMES {
-                    peer.send(&data(i)).unwrap();
-                }
-            });
-            let (mut delivered, mut next, began) = (0, 0, Instant::now());
-            while delivered + port.dropped_total() < u64::from(FRAMES) && began.elapsed() < PATIENCE
-            {
-                let frames = port.poll();
-                delivered += frames.len() as u64;
-                for frame in &frames {
-                    let i = u32::from_be_bytes(frame.bytes[42..46].try_into().unwrap());
-                    assert!(i >= next, "in order, and once");
-                    assert_udp(&frame.bytes, 7000, &data(i));
-                    next = i + 1;
-                }
-                if frames.is_empty() {
-                    port.started.rx[0].sync_counters();
-                }
-            }
-            assert!(delivered > 0);
-        });
-        assert_eq!(port.stop().from_wire, u64::from(FRAMES), "{spec}");
+        let port = Port::open(&net, spec);
+        println!("{spec}");
+        interface::a_flood_is_accounted_for(port, &net.peer(7000), Port::dropped_total);
     }
 }
