@@ -12,6 +12,10 @@
 //! is: each element that was pushed again had been popped first, and the acquire chain of the
 //! producers' head shows that pop. From the token on the count is exact: only handles pop, whoever
 //! drops the last one has seen all pops, and the acquire chain of the tail passes that on.
+//!
+//! What nobody has taken yet is kept apart, and is taken when nothing else is left: so no more
+//! elements go round than have been needed at once, and they stay in the processor's caches, however
+//! many there are. What is still there when the last handle goes is pushed before the token.
 
 use core::mem::MaybeUninit;
 
@@ -19,7 +23,10 @@ use crate::ring::{Mpmc, RingError};
 
 /// A stock of at most `n` elements that knows when it is complete for ever.
 pub(crate) struct Depot<T> {
+    /// Those that came back.
     ring: Mpmc<T>,
+    /// Those that have never been taken.
+    fresh: Mpmc<T>,
     elements: usize,
 }
 
@@ -28,8 +35,15 @@ impl<T: Copy + Send> Depot<T> {
     pub(crate) fn new(elements: usize) -> Result<Self, RingError> {
         Ok(Self {
             ring: Mpmc::new(elements + 1)?,
+            fresh: Mpmc::new(elements)?,
             elements,
         })
+    }
+
+    /// Puts in an element that has not been in yet; `false` if there are as many already.
+    #[must_use = "false says that it is not in"]
+    pub(crate) fn add(&self, element: T) -> bool {
+        self.fresh.push(element)
     }
 
     /// Puts elements in. `true` means: the caller has completed a closed depot, nobody else will
@@ -57,12 +71,16 @@ impl<T: Copy + Send> Depot<T> {
     /// Takes as many elements as there are, up to `out.len()`, and returns how many.
     #[inline]
     pub(crate) fn pop(&self, out: &mut [MaybeUninit<T>]) -> usize {
-        self.ring.pop_burst(out)
+        let again = self.ring.pop_burst(out);
+        match &mut out[again..] {
+            [] => again,
+            rest => again + self.fresh.pop_burst(rest),
+        }
     }
 
     /// Elements in stock now.
     pub(crate) fn len(&self) -> usize {
-        self.ring.len()
+        self.ring.len() + self.fresh.len()
     }
 
     /// Says that nobody will pop any more. `true` means the same as for [`push`](Self::push).
@@ -72,6 +90,11 @@ impl<T: Copy + Send> Depot<T> {
     /// all others.
     #[must_use]
     pub(crate) unsafe fn close(depot: *const Self, token: T) -> bool {
+        // SAFETY: valid, as the token is missing still.
+        while let Some(element) = unsafe { (*depot).fresh.pop() } {
+            // SAFETY: as above, so this is not the last one; and it came out just now.
+            let _ = unsafe { Self::push(depot, &[element]) };
+        }
         // SAFETY: by the caller's promise.
         unsafe { Self::push(depot, &[token]) }
     }

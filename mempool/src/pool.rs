@@ -164,7 +164,7 @@ impl Mempool {
             fresh: Extent::fresh(config.headroom as u16),
         };
         let pool = NonNull::from(Box::leak(Box::new(inner)));
-        let handle = Handle(pool);
+        let mempool = Self(Arc::new(Handle(pool)));
         for index in 0..buffers {
             // SAFETY: `headers` has room for one header for each buffer, and is page aligned.
             let raw = RawMbuf(unsafe { first.add(index) });
@@ -182,10 +182,10 @@ impl Mempool {
             };
             // SAFETY: inside the headers' memory, and nobody knows of it yet.
             unsafe { raw.0.write(header) };
-            // SAFETY: each buffer enters circulation here, once.
-            unsafe { PoolInner::give_back(pool, &[raw]) };
+            // Each buffer enters circulation here, once; there is room for all.
+            let _ = mempool.inner().depot.add(raw);
         }
-        Ok(Self(Arc::new(handle)))
+        Ok(mempool)
     }
 
     #[inline]

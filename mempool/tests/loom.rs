@@ -227,6 +227,22 @@ fn depot_ends_once_after_late_pops() {
     });
 }
 
+/// As above, with an element that nobody has ever taken when the last handle goes.
+#[test]
+fn depot_ends_once_with_all_that_it_was_given() {
+    holds_but_for(&["mpmc-publish"], 3, || {
+        let depot = Depot::new(2).unwrap();
+        assert!(depot.add(1) && depot.add(2));
+        let buffer = depot.pop().unwrap();
+        let returning = {
+            let depot = depot.clone();
+            thread::spawn(move || usize::from(depot.push(&[buffer])))
+        };
+        let ends = usize::from(depot.close(0));
+        assert_eq!(ends + returning.join().unwrap(), 1);
+    });
+}
+
 /// While a handle lives, no look at the pops is so stale that a returned buffer seems the last. Two
 /// acquire chains see to that, the head's and the tail's, so only mutants of both break it.
 #[test]

@@ -26,6 +26,12 @@ impl Depot {
         Ok(Self(Arc::new(ManuallyDrop::new(UnsafeCell::new(depot)))))
     }
 
+    /// Puts in an element that has not been in yet.
+    pub fn add(&self, element: u32) -> bool {
+        // SAFETY: who adds holds a handle, so the depot has not ended.
+        unsafe { &*self.0.get() }.add(element)
+    }
+
     /// Takes one element, if there is one.
     #[must_use]
     pub fn pop(&self) -> Option<u32> {

@@ -35,6 +35,23 @@ fn allocation_ends_at_the_pools_size_and_a_bypass_works() {
 }
 
 #[test]
+fn only_as_many_buffers_go_round_as_were_needed_at_once() {
+    let pool = pool(100, 128);
+    let mut seen = [false; 100];
+    for n in [3, 2, 7, 5, 7] {
+        for _ in 0..50 {
+            let mut burst = Burst::<8>::new();
+            assert_eq!(pool.alloc_burst(&mut burst, n), n);
+            burst
+                .iter()
+                .for_each(|mbuf| seen[mbuf.index() as usize] = true);
+        }
+    }
+    assert_eq!(seen.iter().filter(|&&seen| seen).count(), 7);
+    assert_eq!(pool.available(), 100);
+}
+
+#[test]
 fn what_is_given_back_stays_in_front_of_the_rest() {
     let pool = pool(16, 128);
     let mut burst = Burst::<16>::new();
