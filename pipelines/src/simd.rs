@@ -47,6 +47,11 @@ pub(crate) trait Lanes:
     fn or_else(self, mask: Self::Mask, other: Self) -> Self;
     /// `self` in the lanes of the mask, else zero.
     fn only(self, mask: Self::Mask) -> Self;
+    /// `self`, a sum that is not -0, and in the lanes of the mask so much more.
+    #[inline(always)]
+    fn plus(self, mask: Self::Mask, more: Self) -> Self {
+        self + more.only(mask)
+    }
     /// The largest number of all lanes.
     fn largest(self) -> f32;
     /// Bit n: lane n.
@@ -143,6 +148,7 @@ mod tests {
                 (a * a).sqrt(),
                 a.or_else(mask, b),
                 a.only(mask),
+                a.plus(mask, b),
                 V::pick(isa, &self.2, &self.3),
             ];
             let bits = results.map(|result| result.store().map(f32::to_bits));

@@ -25,6 +25,7 @@ mod search;
 mod seeds;
 mod split;
 mod view;
+mod word;
 
 use serde::{Deserialize, Serialize};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -243,7 +244,7 @@ impl RingFinder {
         self.hits.clear();
         let (count, views) = self.simd.decode(Split {
             cfg: &self.cfg,
-            events: events.into_iter().take(MAX_BATCH),
+            events: events.into_iter(),
             loader: &mut self.loader,
             views: &mut self.views,
             hits: &mut self.hits,

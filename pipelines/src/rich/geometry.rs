@@ -24,6 +24,9 @@ pub const PMS: usize = DISKS * PMS_PER_DISK;
 /// Distance of neighbouring photomultipliers, in mm. A light cone covers the whole hexagonal
 /// cell, so a hit says only that a photon fell into it.
 pub const PITCH_MM: f32 = 18.0;
+/// Standard deviation of a hit in any direction, in mm: a hexagonal cell of pitch p has a variance
+/// of 5/72 p^2.
+pub const HIT_ERROR_MM: f64 = 0.263_523_138 * PITCH_MM as f64;
 /// Focal length of the mirrors, in mm.
 pub const FOCAL_LENGTH_MM: f64 = 17_020.0;
 /// Refractive index of neon at 300 nm, less one.
@@ -44,7 +47,7 @@ const fn shell(q: i32, r: i32) -> usize {
 }
 
 /// Distance of two rows, in units of the pitch: sqrt(3) / 2.
-const ROW: f32 = 0.866_025_4;
+pub(super) const ROW: f32 = 0.866_025_4;
 
 const fn layout() -> [[f32; 2]; PMS] {
     let mut sites = [0usize; SHELLS];
@@ -215,6 +218,28 @@ mod tests {
         assert_eq!(pm_at(0, -1e9, f32::NAN), None);
         assert_eq!(pm_at(0, f32::INFINITY, f32::MIN), None);
         assert_eq!(pm_at(2, 0.0, 0.0), None);
+    }
+
+    /// The published pitch, and the variance 5/72 of its square in any direction, summed up.
+    #[test]
+    fn cells_are_hexagons_of_18_mm() {
+        let pm = PMS_PER_DISK / 2;
+        let [x, y] = POSITIONS[pm];
+        let steps = || (-150..=150).map(|step| step as f32 * 0.07);
+        let places = steps().flat_map(|dx| steps().map(move |dy| (dx, dy)));
+        let inside = places.filter(|(dx, dy)| pm_at(0, x + dx, y + dy) == Some(pm as u16));
+        let (mut n, mut xx, mut yy) = (0.0, 0.0, 0.0);
+        for (dx, dy) in inside {
+            n += 1.0;
+            xx += f64::from(dx * dx);
+            yy += f64::from(dy * dy);
+        }
+        let expected = 18.0 * 18.0 * 5.0 / 72.0;
+        for variance in [xx / n, yy / n, HIT_ERROR_MM * HIT_ERROR_MM] {
+            assert!((variance / expected - 1.0).abs() < 0.01, "{variance}");
+        }
+        // sqrt(3) / 2 of the square of the pitch.
+        assert!((n * 0.07 * 0.07 / 280.592 - 1.0_f64).abs() < 0.01, "{n}");
     }
 
     #[test]

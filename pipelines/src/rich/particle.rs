@@ -1,6 +1,7 @@
 //! Which particle makes a ring.
 
-use super::geometry::ring_radius_mm;
+use super::find::Ring;
+use super::geometry::{HIT_ERROR_MM, ring_radius_mm};
 
 /// A charged particle that lives long enough to cross the detector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,15 +28,26 @@ impl Particle {
         }
     }
 
-    /// The particle of momentum `momentum` (GeV/c) that a ring of radius `radius_mm` is most
-    /// likely of, and by how many standard deviations it is off, where the radius is known to
-    /// `sigma_mm`. `None` if none gives light at that momentum, or `sigma_mm` is not positive.
+    /// What it is called.
     #[must_use]
-    pub fn of_ring(radius_mm: f32, sigma_mm: f32, momentum: f64) -> Option<(Self, f32)> {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Electron => "electron",
+            Self::Muon => "muon",
+            Self::Pion => "pion",
+        }
+    }
+
+    /// The particle of momentum `momentum` (GeV/c) that a ring is most likely of, and by how many
+    /// standard deviations its radius is off: that of a hit, over the root of their number, as of a
+    /// mean. `None` if none gives light at that momentum, or the ring has no hits.
+    #[must_use]
+    pub fn of_ring(ring: &Ring, momentum: f64) -> Option<(Self, f32)> {
+        let sigma = HIT_ERROR_MM as f32 / f32::from(ring.hits).sqrt();
         let pull = |particle: Self| {
             let expected = ring_radius_mm(momentum, particle.mass())?;
-            let pull = (radius_mm - expected) / sigma_mm;
-            (sigma_mm > 0.0 && pull.is_finite()).then_some((particle, pull))
+            let pull = (ring.r - expected) / sigma;
+            (sigma.is_finite() && pull.is_finite()).then_some((particle, pull))
         };
         let pulls = Self::ALL.into_iter().filter_map(pull);
         pulls.min_by(|(_, a), (_, b)| a.abs().total_cmp(&b.abs()))
@@ -46,22 +58,38 @@ impl Particle {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::rich::geometry::{FOCAL_LENGTH_MM, REFRACTIVITY};
+
+    fn ring(r: f32, hits: u16) -> Ring {
+        Ring {
+            hits,
+            r,
+            ..Ring::default()
+        }
+    }
 
     #[test]
     fn a_ring_is_that_of_the_nearest_radius() {
-        for momentum in [15.0, 20.0, 30.0] {
-            for particle in Particle::ALL {
-                let radius = ring_radius_mm(momentum, particle.mass()).unwrap();
-                let (found, pull) = Particle::of_ring(radius + 0.5, 1.0, momentum).unwrap();
+        // Masses of the Particle Data Group.
+        let masses = [0.000_511, 0.105_658, 0.139_570];
+        for momentum in [15.0_f64, 20.0, 30.0] {
+            for (particle, mass) in Particle::ALL.into_iter().zip(masses) {
+                // n^2 beta^2 = 1 + tan^2 of the angle.
+                let n_beta = (1.0 + REFRACTIVITY) * momentum / momentum.hypot(mass);
+                let radius = FOCAL_LENGTH_MM * (n_beta * n_beta - 1.0).sqrt();
+                // Half a standard deviation of 16 hits.
+                let off = 0.5 * 0.2635 * 18.0 / 4.0;
+                let ring = ring((radius + off) as f32, 16);
+                let (found, pull) = Particle::of_ring(&ring, momentum).unwrap();
                 assert_eq!(found, particle);
-                assert!((pull - 0.5).abs() < 1e-3);
+                assert!((pull - 0.5).abs() < 0.01, "{pull}");
             }
         }
         // Below the threshold of muons and pions there are electrons alone.
-        let (found, pull) = Particle::of_ring(100.0, 2.0, 5.0).unwrap();
+        let (found, pull) = Particle::of_ring(&ring(100.0, 9), 5.0).unwrap();
         assert!(found == Particle::Electron && pull < -40.0);
-        assert_eq!(Particle::of_ring(100.0, 1.0, 0.001), None);
-        assert_eq!(Particle::of_ring(f32::NAN, 1.0, 20.0), None);
-        assert_eq!(Particle::of_ring(100.0, 0.0, 20.0), None);
+        assert_eq!(Particle::of_ring(&ring(100.0, 9), 0.001), None);
+        assert_eq!(Particle::of_ring(&ring(f32::NAN, 9), 20.0), None);
+        assert_eq!(Particle::of_ring(&ring(100.0, 0), 20.0), None);
     }
 }

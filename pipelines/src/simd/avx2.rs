@@ -8,16 +8,17 @@ use std::arch::x86_64::{
     _mm256_cvtepu32_epi64, _mm256_cvtsi256_si32, _mm256_div_ps, _mm256_extracti128_si256,
     _mm256_i32gather_epi32, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_maskload_epi32,
     _mm256_max_epu32, _mm256_max_ps, _mm256_min_epu32, _mm256_movemask_epi8, _mm256_movemask_ps,
-    _mm256_mul_ps, _mm256_or_si256, _mm256_permute2x128_si256, _mm256_permutevar8x32_epi32,
-    _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_set1_ps, _mm256_shuffle_epi32, _mm256_slli_epi32,
-    _mm256_slli_si256, _mm256_sllv_epi32, _mm256_sqrt_ps, _mm256_srli_epi32, _mm256_srlv_epi32,
-    _mm256_storeu_ps, _mm256_storeu_si256, _mm256_sub_epi32, _mm256_sub_ps,
+    _mm256_mul_ps, _mm256_or_si256, _mm256_permute2x128_si256, _mm256_permute4x64_epi64,
+    _mm256_permutevar8x32_epi32, _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_set1_ps,
+    _mm256_shuffle_epi32, _mm256_shuffle_ps, _mm256_slli_epi32, _mm256_slli_si256,
+    _mm256_sllv_epi32, _mm256_sqrt_ps, _mm256_srli_epi32, _mm256_srlv_epi32, _mm256_storeu_ps,
+    _mm256_storeu_si256, _mm256_sub_epi32, _mm256_sub_ps,
 };
 use std::ops::{Add, BitAnd, BitOr, Div, Mul, Sub};
 
 use zerocopy::byteorder::little_endian::U32;
 
-use super::words::{LAST, MEMBERS, nth_set};
+use super::words::{self, LAST, MEMBERS, nth_set};
 use super::{BLOCK, Decoder, Kernel, LANES, Lanes, TABLE, Words};
 
 /// Lanes of a register.
@@ -125,10 +126,7 @@ impl Lanes for F32s {
 
     #[inline(always)]
     fn gather(isa: Isa, table: &[u32], index: &[u32; LANES]) -> [u32; LANES] {
-        let mut words = [0; LANES];
-        let index = <U32s as Words>::of(isa, index);
-        <U32s as Words>::gather(isa, table, index).store(&mut words);
-        words
+        words::gather::<U32s>(isa, table, index)
     }
 
     #[inline(always)]
@@ -216,6 +214,17 @@ fn last_of(register: __m256i, mask: u8, before: __m256i) -> __m256i {
     )))
 }
 
+/// Every other lane of two registers, from the first on.
+#[inline(always)]
+fn evens(U32s(low, high): U32s) -> __m256i {
+    // Two lanes of either register in each half, of which the middle pairs change places.
+    let (low, high) = avx2!((_mm256_castsi256_ps(low), _mm256_castsi256_ps(high)));
+    let evens = avx2!(_mm256_castps_si256(_mm256_shuffle_ps::<0b10_00_10_00>(
+        low, high
+    )));
+    avx2!(_mm256_permute4x64_epi64::<0b11_01_10_00>(evens))
+}
+
 #[inline(always)]
 fn last(register: __m256i) -> __m256i {
     let lane = avx2!(_mm256_set1_epi32(HALF as i32 - 1));
@@ -261,6 +270,11 @@ impl Words for U32s {
         let (low, high) = words.split_at(HALF);
         let low = avx2!(_mm256_loadu_si256(low.as_ptr().cast()));
         Self(low, avx2!(_mm256_loadu_si256(high.as_ptr().cast())))
+    }
+
+    #[inline(always)]
+    fn evens(isa: Isa, [low, high]: [&[u32; LANES]; 2]) -> Self {
+        Self(evens(Self::of(isa, low)), evens(Self::of(isa, high)))
     }
 
     #[inline(always)]

@@ -6,20 +6,21 @@ use std::arch::x86_64::{
     _mm512_alignr_epi32, _mm512_and_si512, _mm512_castsi512_si256, _mm512_cmp_ps_mask,
     _mm512_cmpeq_epi32_mask, _mm512_cmple_epu32_mask, _mm512_cvtepu8_epi32, _mm512_cvtepu32_epi64,
     _mm512_cvtsi512_si32, _mm512_div_ps, _mm512_extracti64x4_epi64, _mm512_i32gather_epi32,
-    _mm512_loadu_ps, _mm512_loadu_si512, _mm512_lzcnt_epi32, _mm512_mask_blend_ps,
-    _mm512_mask_permutexvar_epi32, _mm512_maskz_compress_epi32, _mm512_maskz_loadu_epi8,
-    _mm512_maskz_loadu_epi32, _mm512_maskz_mov_epi32, _mm512_maskz_mov_ps, _mm512_maskz_set1_epi32,
-    _mm512_max_ps, _mm512_min_epu32, _mm512_movepi8_mask, _mm512_mul_ps, _mm512_or_si512,
-    _mm512_permutex2var_ps, _mm512_permutexvar_epi32, _mm512_reduce_max_epu32,
-    _mm512_reduce_max_ps, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_set1_ps,
-    _mm512_setzero_si512, _mm512_sllv_epi32, _mm512_sqrt_ps, _mm512_srlv_epi32, _mm512_storeu_ps,
-    _mm512_storeu_si512, _mm512_sub_epi32, _mm512_sub_ps, _mm512_test_epi32_mask, _pdep_u64,
+    _mm512_loadu_ps, _mm512_loadu_si512, _mm512_lzcnt_epi32, _mm512_mask_add_ps,
+    _mm512_mask_blend_ps, _mm512_mask_permutexvar_epi32, _mm512_maskz_compress_epi32,
+    _mm512_maskz_loadu_epi8, _mm512_maskz_loadu_epi32, _mm512_maskz_mov_epi32, _mm512_maskz_mov_ps,
+    _mm512_maskz_set1_epi32, _mm512_max_ps, _mm512_min_epu32, _mm512_movepi8_mask, _mm512_mul_ps,
+    _mm512_or_si512, _mm512_permutex2var_epi32, _mm512_permutex2var_ps, _mm512_permutexvar_epi32,
+    _mm512_reduce_max_epu32, _mm512_reduce_max_ps, _mm512_set1_epi32, _mm512_set1_epi64,
+    _mm512_set1_ps, _mm512_setzero_si512, _mm512_sllv_epi32, _mm512_sqrt_ps, _mm512_srlv_epi32,
+    _mm512_storeu_ps, _mm512_storeu_si512, _mm512_sub_epi32, _mm512_sub_ps, _mm512_test_epi32_mask,
+    _pdep_u64,
 };
 use std::ops::{Add, BitAnd, BitOr, Div, Mul, Sub};
 
 use zerocopy::byteorder::little_endian::U32;
 
-use super::{BLOCK, Decoder, Kernel, LANES, Lanes, TABLE, Words};
+use super::{BLOCK, Decoder, Kernel, LANES, Lanes, TABLE, Words, words};
 
 /// Proof that the CPU has AVX-512 F, VL, BW, DQ and CD, and BMI 1 and 2, as all servers with
 /// AVX-512 have: there is no other way to make one.
@@ -131,10 +132,7 @@ impl Lanes for F32s {
 
     #[inline(always)]
     fn gather(isa: Isa, table: &[u32], index: &[u32; LANES]) -> [u32; LANES] {
-        let mut words = [0; LANES];
-        let index = <U32s as Words>::of(isa, index);
-        <U32s as Words>::gather(isa, table, index).store(&mut words);
-        words
+        words::gather::<U32s>(isa, table, index)
     }
 
     #[inline(always)]
@@ -168,6 +166,11 @@ impl Lanes for F32s {
     }
 
     #[inline(always)]
+    fn plus(self, mask: __mmask16, more: Self) -> Self {
+        Self(avx512!(_mm512_mask_add_ps(self.0, mask, self.0, more.0)))
+    }
+
+    #[inline(always)]
     fn largest(self) -> f32 {
         avx512!(_mm512_reduce_max_ps(self.0))
     }
@@ -189,6 +192,13 @@ impl Words for U32s {
     #[inline(always)]
     fn of(_: Isa, words: &[u32; LANES]) -> Self {
         Self(avx512!(_mm512_loadu_si512(words.as_ptr().cast())))
+    }
+
+    #[inline(always)]
+    fn evens(isa: Isa, [low, high]: [&[u32; LANES]; 2]) -> Self {
+        let numbers = Self::of(isa, &std::array::from_fn(|i| 2 * i as u32)).0;
+        let (low, high) = (Self::of(isa, low).0, Self::of(isa, high).0);
+        Self(avx512!(_mm512_permutex2var_epi32(low, numbers, high)))
     }
 
     #[inline(always)]

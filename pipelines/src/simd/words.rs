@@ -18,6 +18,8 @@ pub(crate) trait Words:
 
     fn splat(isa: Self::Isa, value: u32) -> Self;
     fn of(isa: Self::Isa, words: &[u32; LANES]) -> Self;
+    /// Every other word, from the first on.
+    fn evens(isa: Self::Isa, words: [&[u32; LANES]; 2]) -> Self;
     /// The first sixteen words of what is left of a packet; zeros in the lanes behind its end.
     fn load(isa: Self::Isa, words: &[U32]) -> Self;
     /// The first bytes of what is left of a packet, and zeros behind its end. Written in one piece,
@@ -59,6 +61,14 @@ pub(crate) trait Words:
     fn high_bits(isa: Self::Isa, bytes: &[u8; BLOCK]) -> u64;
     /// Place of set bit number `n`, counted from 0; 64 where there is none. `n` is below 64.
     fn nth_set(isa: Self::Isa, bits: u64, n: u32) -> u32;
+}
+
+/// As [`Lanes::gather`](super::Lanes::gather), by the words of the same instructions.
+#[inline(always)]
+pub(super) fn gather<W: Words>(isa: W::Isa, table: &[u32], index: &[u32; LANES]) -> [u32; LANES] {
+    let mut words = [0; LANES];
+    W::gather(isa, table, W::of(isa, index)).store(&mut words);
+    words
 }
 
 /// A decoder of packets, or another piece of work on whole numbers. Both ways must be `#[inline(always)]`, and so must be what `vector`
@@ -190,6 +200,7 @@ mod tests {
                 lanes(&|i| a[i] | b[i]),
                 lanes(&|i| u32::from(a[i] <= b[i])),
                 lanes(&|i| b[(a[i] % 32).min(LANES as u32 - 1) as usize]),
+                lanes(&|i| if i < 8 { a[2 * i] } else { b[2 * i - LANES] }),
             ];
             let mut left = self.bits;
             (0..self.n).for_each(|_| left &= left.wrapping_sub(1));
@@ -243,6 +254,7 @@ mod tests {
                 store(a | b),
                 store(a.at_most(b)),
                 store(W::gather(isa, &self.b, a & W::splat(isa, 31))),
+                store(W::evens(isa, [&self.a, &self.b])),
             ];
             let mut with = [0; LANES];
             a.store_with(BASE, &mut with);

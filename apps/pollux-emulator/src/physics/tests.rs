@@ -232,9 +232,10 @@ fn centres_are_even_over_the_acceptance_and_halo_lies_outside() {
         halo: 0.7,
         ..ModelConfig::default()
     };
-    let (mut own, mut halo) = (Vec::new(), Vec::new());
+    let (mut own, mut halo, mut disks) = (Vec::new(), Vec::new(), [0.0; DISKS]);
     each(cfg, 4000, |event| {
         for ring in &event.rings {
+            disks[usize::from(ring.disk)] += 1.0;
             let share = f64::from(ring.x.hypot(ring.y) / ACCEPTANCE_MM);
             match ring.origin {
                 Origin::Halo => halo.push(share * share),
@@ -243,6 +244,8 @@ fn centres_are_even_over_the_acceptance_and_halo_lies_outside() {
         }
     });
     assert!(agrees(halo.len() as f64, 0.7 * 4000.0));
+    let half = (own.len() + halo.len()) as f64 / 2.0;
+    assert!(disks.iter().all(|&rings| agrees(rings, half)), "{disks:?}");
     // The squares are even over 0 to 1, and over 1 to 4: a variance of width^2 / 12.
     for (squares, low, width) in [(own, 0.0, 1.0), (halo, 1.0, 3.0)] {
         let n = squares.len() as f64;

@@ -82,6 +82,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let json = args.json.as_deref();
     let json = json.map(|path| ReportFile::create_as("--json", path));
     let json = json.transpose()?;
+    if let Some(folder) = &args.docs {
+        fs::read_dir(folder).with_context(|| format!("--docs {}", folder.display()))?;
+    }
     let study = |method: Method| {
         Study {
             seed: args.seed,
@@ -97,7 +100,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     printed?;
     if let Some(folder) = &args.docs {
-        let (triplets, grid) = (study(Method::Triplets)?, study(Method::CentreGrid)?);
+        let (triplets, grid) = match args.method {
+            Method::Triplets => (rows, study(Method::CentreGrid)?),
+            Method::CentreGrid => (study(Method::Triplets)?, rows),
+        };
         if stop.is_set() {
             return Err(anyhow!(
                 "--docs {}: not written, as a signal ended the study",

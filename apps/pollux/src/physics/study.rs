@@ -5,7 +5,7 @@ use pollux_emulator::physics::{EventModel, ModelConfig, Rings, TrueRing, TruthEv
 use pollux_emulator::score::{TruthScore, is_asked_for, matches};
 use pollux_pipelines::rich::Hit;
 use pollux_pipelines::rich::find::{FinderConfig, MAX_BATCH, Method, Ring, RingFinder};
-use pollux_pipelines::rich::geometry::{PITCH_MM, POSITIONS, disk_of};
+use pollux_pipelines::rich::geometry::{HIT_ERROR_MM, PITCH_MM, POSITIONS, disk_of};
 use pollux_pmd::lcore::StopFlag;
 use serde::Serialize;
 
@@ -15,10 +15,6 @@ pub(super) const RINGS: [u32; 4] = [1, 2, 3, 4];
 pub(super) const NOISE: [f64; 4] = [0.0, 0.1, 0.2, 0.4];
 /// Other events in the slot, on average: none, 10 MHz, 40 MHz.
 pub(super) const PILEUP: [f64; 3] = [0.0, 0.25, 1.0];
-
-/// Standard deviation of a hit in any direction: a hexagonal cell of pitch p has a variance of
-/// 5/72 p^2.
-const HIT_ERROR_MM: f64 = 0.263_523_138 * PITCH_MM as f64;
 
 /// What is found in events of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

@@ -106,8 +106,11 @@ fn the_page_and_its_plots_are_written() {
         let svg = read(plot);
         assert!(svg.ends_with("</svg>\n") && svg.matches("<polyline").count() == 4);
     }
+    // A folder that there is not is told before the work.
     let output = run("physics", &["--events", "16", "--docs", "/nowhere"]);
     assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("--docs /nowhere: No such file"));
+    assert!(output.stdout.is_empty());
     let output = run("physics", &["--events", "0"]);
     assert_eq!(output.status.code(), Some(2));
 }

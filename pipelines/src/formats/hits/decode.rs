@@ -2,7 +2,8 @@
 //!
 //! A byte of the indices ends a code unless its bit 7 is set, so the place of the last code's end
 //! is that of a set bit in a mask. With it the next event is found, while this one's gaps are
-//! still being added up: sums over sixteen lanes, of which those where a code begins are kept.
+//! still being added up: sums over sixteen lanes, of which those where a code begins are kept. Each
+//! event waits for the length of the one before, so the masks are there before the first is looked at.
 
 use super::{Events, FormatError, HitsFrame, MAX_HITS, PMS, gap_code};
 use crate::rich::Hit;
@@ -12,7 +13,10 @@ use crate::simd::{BLOCK, Decoder, LANES, Words};
 const CODES: usize = 2 * LANES;
 /// Bytes from the start of such an event that are looked at: gap and count, indices, times.
 const REACH: usize = 3 + 2 * CODES;
-const _: () = assert!(3 + CODES <= BLOCK && BLOCK <= REACH);
+/// Blocks of a frame that are looked at together. An event that begins in the last two, of which it may
+/// need more, is looked at with what comes next.
+const BLOCKS: usize = 8;
+const _: () = assert!(3 + CODES < BLOCK && BLOCK < REACH);
 /// Most bytes behind a header, whose length has 16 bits.
 const MAX_PAYLOAD: usize = u16::MAX as usize;
 /// An event takes two bytes at least, and so does a hit.
@@ -138,80 +142,102 @@ impl<S: EventSink> Fill<'_, S> {
     /// Takes the events of a frame that is sound.
     #[inline(always)]
     fn sound<W: Words>(&mut self, isa: W::Isa) -> Option<()> {
-        let (payload, first) = (self.frame.payload, self.frame.first_timestamp);
+        let (mut rest, first) = (self.frame.payload, self.frame.first_timestamp);
         let mut left = self.frame.event_count;
         let mut timestamp = first.wrapping_sub(1);
-        let used = self.events::<W>(isa, payload, payload.len(), &mut left, &mut timestamp)?;
-        // The last events, which have too little behind them.
-        let rest = &payload[used..];
-        let mut padded = [[0; BLOCK]; (2 * REACH).div_ceil(BLOCK)];
-        for (block, bytes) in padded.iter_mut().zip(rest.chunks(BLOCK)) {
-            *block = W::block(isa, bytes);
+        let mut window = Window {
+            bytes: [[0; BLOCK]; BLOCKS],
+            ends: [0; BLOCKS],
+        };
+        while left > 0 {
+            window.fill::<W>(isa, rest);
+            let mut at = 0;
+            while left > 0
+                && at < rest.len()
+                && let Some((event, ends)) = window.at(at)
+            {
+                let hits = self.to.place()?;
+                let (gap, used, count) = match short_event::<W>(isa, event, ends, hits) {
+                    Some(event) => event,
+                    None => long_event(rest.get(at..)?, hits)?,
+                };
+                if gap > 0 && left == self.frame.event_count {
+                    return None;
+                }
+                timestamp = timestamp.wrapping_add(1 + gap);
+                at += used;
+                left -= 1;
+                self.to.event(timestamp, count);
+            }
+            rest = rest.get(at..).filter(|_| at > 0)?;
         }
-        let padded = padded.as_flattened();
-        let used = self.events::<W>(isa, padded, rest.len(), &mut left, &mut timestamp)?;
-
         // The sum of all gaps has not passed 2^64.
         let in_time = self.frame.event_count == 0 || timestamp >= first;
-        (used == rest.len() && left == 0 && in_time).then_some(())
+        (rest.is_empty() && in_time).then_some(())
+    }
+}
+
+/// The next bytes of a frame; those behind its end are of no meaning.
+struct Window {
+    bytes: [[u8; BLOCK]; BLOCKS],
+    /// Bit n of all: byte n has bit 7 clear, and so ends a code if it is of one.
+    ends: [u64; BLOCKS],
+}
+
+impl Window {
+    /// Takes the first bytes of these.
+    #[inline(always)]
+    fn fill<W: Words>(&mut self, isa: W::Isa, bytes: &[u8]) {
+        let (blocks, rest) = bytes.as_chunks();
+        let mut to = self.bytes.iter_mut().zip(&mut self.ends);
+        for (block, (to, ends)) in blocks.iter().zip(to.by_ref()) {
+            *to = *block;
+            *ends = !W::high_bits(isa, block);
+        }
+        if let Some((to, ends)) = to.next() {
+            *to = W::block(isa, rest);
+            *ends = !W::high_bits(isa, to);
+        }
     }
 
-    /// Takes events from the first `len` bytes until none are left, or there are less than [`REACH`]
-    /// bytes behind; returns how many bytes they have. `timestamp` is that of the event before.
+    /// The bytes from one on, and which of the first 64 end a code; `None` if there are less than an
+    /// event may have.
     #[inline(always)]
-    fn events<W: Words>(
-        &mut self,
-        isa: W::Isa,
-        bytes: &[u8],
-        len: usize,
-        left: &mut u16,
-        timestamp: &mut u64,
-    ) -> Option<usize> {
-        let mut at = 0;
-        while *left > 0
-            && let Some(event) = bytes[at..].first_chunk()
-        {
-            let hits = self.to.place()?;
-            let (gap, used, count) = match short_event::<W>(isa, event, hits) {
-                Some(event) => event,
-                None => long_event(bytes.get(at..len)?, hits)?,
-            };
-            if gap > 0 && *left == self.frame.event_count {
-                return None;
-            }
-            *timestamp = timestamp.wrapping_add(1 + gap);
-            at += used;
-            *left -= 1;
-            self.to.event(*timestamp, count);
-        }
-        (at <= len).then_some(at)
+    fn at(&self, at: usize) -> Option<(&[u8; REACH], u64)> {
+        let bytes = self.bytes.as_flattened().get(at..)?.first_chunk()?;
+        let &[low, high] = self.ends.get(at / BLOCK..)?.first_chunk()?;
+        let shift = at % BLOCK;
+        Some((bytes, low >> shift | high << 1 << (BLOCK - 1 - shift)))
     }
 }
 
 /// Reads an event whose indices take at most [`CODES`] bytes: its gap of time, its length in
-/// bytes, and how many hits it has.
+/// bytes, and how many hits it has. Bit n of `ends`: byte n ends a code if it is of one.
 #[inline(always)]
 fn short_event<W: Words>(
     isa: W::Isa,
     bytes: &[u8; REACH],
+    ends: u64,
     hits: &mut [Hit; MAX_HITS],
 ) -> Option<(u64, usize, usize)> {
     let (gap, head, beyond) = gap_code([bytes[0], bytes[1]]);
-    let count = usize::from(bytes[head]);
-    let codes: &[u8; CODES + 1] = bytes[head + 1..].first_chunk()?;
-    // The bytes that have another behind them. Of all bytes they are found while it is not yet known
-    // where the indices begin: the next event waits for nothing but this.
-    let long = (W::high_bits(isa, bytes.first_chunk()?) >> (head + 1)) as u32;
-    // Bit n: byte n is behind the end of a code, or the first of all.
-    let ends = u64::from(!long) << 1 | 1;
-    let len = W::nth_set(isa, ends, count.min(63) as u32) as usize;
+    // Both are loaded, so that neither waits to be chosen.
+    let count = usize::from(if head == 1 { bytes[1] } else { bytes[2] });
+    if count > CODES {
+        return None;
+    }
+    // Bit n: byte n of the indices is behind the end of a code, or the first of all, which is behind
+    // the count.
+    let begins = ends >> head;
+    let len = W::nth_set(isa, begins, count as u32) as usize;
     if len > CODES {
         return None;
     }
     let inside = ((1u64 << len) - 1) as u32;
-    let three_bytes = (long & (long << 1) & inside) | u32::from(beyond >> 7);
-    let begins = !(long << 1) & inside;
+    let (begins, long) = (begins as u32 & inside, !(begins >> 1) as u32);
+    let three_bytes = (long & !begins & inside) | u32::from(beyond >> 7);
 
+    let codes: &[u8; CODES + 1] = bytes[head + 1..].first_chunk()?;
     let times: &[u8; CODES] = bytes[head + 1 + len..].first_chunk()?;
     let mut sum = W::splat(isa, 0);
     half(isa, codes, times, hits, [long, begins], &mut sum)?;

@@ -4,7 +4,7 @@ use super::seeds::Seeds;
 use super::view::{Hits, MAX_VIEWS, View};
 use super::{FinderConfig, Ring};
 use crate::rich::lanes::{
-    Alike, Circles, Lane, Near, PerLane, Points, Quality, Sums, fit_all, scores,
+    Alike, Circles, Claims, Lane, Near, PerLane, Quality, Sums, fit_all, scores,
 };
 use crate::simd::{Kernel, LANES, Lanes, TABLE};
 
@@ -108,7 +108,7 @@ impl<V: Lanes> Round<'_, V> {
     fn one_ring_each(
         &self,
         views: &[View],
-        hits: &Hits,
+        hits: &mut Hits,
         group: &[u8],
         lanes: &mut PerLane,
     ) -> [Option<Ring>; LANES] {
@@ -122,10 +122,10 @@ impl<V: Lanes> Round<'_, V> {
         hits.spread::<V>(self.isa, &of, lanes);
         let start = fit_all(self.isa, lanes, false);
         let circles = self.narrow(start, lanes, &FROM_ALL);
-        let quality = Quality::of(self.isa, lanes, circles, self.cfg.road_mm);
+        let (quality, claims) = lanes.claim(self.isa, circles, self.cfg.road_mm);
         let enough = V::load(self.isa, &needed).le(quality.own);
         let good = V::bits(V::and(self.good(circles, &quality), enough));
-        let ring = self.rings(circles, lanes);
+        let ring = rings(circles, &claims);
         std::array::from_fn(|lane| (good >> lane & 1 == 1).then(|| ring(lane)))
     }
 
@@ -161,9 +161,9 @@ impl<V: Lanes> Round<'_, V> {
         let load = |values| V::load(self.isa, values);
         let proposed = Circles::at(load(&cx), load(&cy), load(&r));
         let circles = self.narrow(proposed, lanes, widths);
-        let quality = Quality::of(self.isa, lanes, circles, self.cfg.road_mm);
+        let (quality, claims) = lanes.claim(self.isa, circles, self.cfg.road_mm);
         let scores = quality.score.only(self.good(circles, &quality)).store();
-        let ring = self.rings(circles, lanes);
+        let ring = rings(circles, &claims);
         let mut found = [None; GROUP];
         for (place, slot) in found.iter_mut().enumerate() {
             let mut most = 0.0;
@@ -178,33 +178,9 @@ impl<V: Lanes> Round<'_, V> {
         found
     }
 
-    /// The rings that circles make of their lanes' own hits: that of a lane, of either disk.
-    #[inline(always)]
-    fn rings(&self, circles: Circles<V>, hits: &mut PerLane) -> impl Fn(usize) -> Ring + use<V> {
-        let claims = hits.claim(self.isa, circles, self.cfg.road_mm);
-        let [hits, chi2] = [claims.hits.store(), claims.chi2.store()];
-        let [time, time_spread] = [claims.time.store(), claims.time_spread.store()];
-        let [x, y, r] = [circles.x.store(), circles.y.store(), circles.r.store()];
-        move |lane| Ring {
-            disk: 0,
-            hits: hits[lane] as u16,
-            x: x[lane],
-            y: y[lane],
-            r: r[lane],
-            chi2: chi2[lane],
-            time: time[lane],
-            time_spread: time_spread[lane],
-        }
-    }
-
     /// Fits to the hits in ever narrower roads.
     #[inline(always)]
-    fn narrow(
-        &self,
-        start: Circles<V>,
-        hits: &impl Points<V>,
-        widths: &[(f32, bool)],
-    ) -> Circles<V> {
+    fn narrow(&self, start: Circles<V>, hits: &PerLane, widths: &[(f32, bool)]) -> Circles<V> {
         let mut circles = start;
         for &(width, taubin) in widths {
             let near = Near::Road(width * self.cfg.road_mm);
@@ -292,6 +268,24 @@ impl<V: Lanes> Round<'_, V> {
             }
         }
         best
+    }
+}
+
+/// The rings that circles make of what they claimed: that of a lane, of either disk.
+#[inline(always)]
+fn rings<V: Lanes>(circles: Circles<V>, claims: &Claims<V>) -> impl Fn(usize) -> Ring + use<V> {
+    let [hits, chi2] = [claims.hits.store(), claims.chi2.store()];
+    let [time, time_spread] = [claims.time.store(), claims.time_spread.store()];
+    let [x, y, r] = [circles.x.store(), circles.y.store(), circles.r.store()];
+    move |lane| Ring {
+        disk: 0,
+        hits: hits[lane] as u16,
+        x: x[lane],
+        y: y[lane],
+        r: r[lane],
+        chi2: chi2[lane],
+        time: time[lane],
+        time_spread: time_spread[lane],
     }
 }
 

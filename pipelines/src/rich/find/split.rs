@@ -3,22 +3,12 @@
 use zerocopy::byteorder::little_endian::U32;
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
-use super::FinderConfig;
 use super::view::{Hits, MAX_TIMES, View};
+use super::word::{PM_BITS, SECOND_DISK, time};
+use super::{FinderConfig, MAX_BATCH};
 use crate::rich::Hit;
 use crate::rich::geometry::{DISKS, PMS, PMS_PER_DISK};
 use crate::simd::{Decoder, LANES, Words};
-
-/// A hit as one word: its time above its photomultiplier, as it lies in memory.
-#[inline(always)]
-pub(super) fn time(word: u32) -> u32 {
-    word >> 16
-}
-
-#[inline(always)]
-pub(super) fn pm(word: u32) -> usize {
-    usize::from(word as u16)
-}
 
 /// A stretch of time, in words of hits: those from one on, up to one that is so much larger.
 #[derive(Clone, Copy)]
@@ -50,19 +40,30 @@ impl Stretch {
     }
 }
 
-/// The hits of an event that are in no view yet. A vector is stored whole, wherever its first lane
-/// belongs.
+/// The hits of all events that are in no view yet: a [word](super::word) each, those of an event
+/// from a multiple of [`LANES`] on. A vector is stored whole, wherever its first lane belongs.
 #[derive(Debug)]
 pub(super) struct Loader {
     words: Box<[u32]>,
+    /// The events that may have another view.
+    events: Vec<Left>,
+}
+
+/// What is left of an event.
+#[derive(Clone, Copy, Debug)]
+struct Left {
+    event: u8,
+    /// Where its hits begin, and how many they are.
+    start: usize,
     n: usize,
 }
 
 impl Default for Loader {
     fn default() -> Self {
+        const { assert!(PMS.is_multiple_of(LANES)) };
         Self {
-            words: vec![0; PMS + LANES].into_boxed_slice(),
-            n: 0,
+            words: vec![0; MAX_BATCH * PMS + LANES].into_boxed_slice(),
+            events: Vec::with_capacity(MAX_BATCH),
         }
     }
 }
@@ -91,41 +92,61 @@ impl<'e, E: Iterator<Item = &'e [Hit]>> Decoder for Split<'_, E> {
 }
 
 impl<'e, E: Iterator<Item = &'e [Hit]>> Split<'_, E> {
+    /// Each step for all events, before the next one: how one event goes on is known late, and
+    /// the CPU would guess it wrongly.
     #[inline(always)]
     fn by(self, way: &impl Way) -> (usize, usize) {
         let Self {
             cfg,
             events,
-            loader,
+            loader: Loader {
+                words,
+                events: lefts,
+            },
             views,
             hits: of,
         } = self;
-        let (mut used, mut count) = (0, 0);
-        for hits in events {
+        let enough = |hits: usize| hits + 1 >= usize::from(cfg.min_hits);
+        let (mut count, mut start) = (0, 0);
+        lefts.clear();
+        for hits in events.take(MAX_BATCH) {
             // More than there are photomultipliers cannot come from one event.
-            way.load(loader, &hits[..hits.len().min(PMS)]);
-            let pairs = views[used..].as_chunks_mut::<DISKS>().0;
-            for pair in pairs.iter_mut().take(MAX_TIMES) {
-                if loader.n + 1 < usize::from(cfg.min_hits) {
-                    break;
-                }
+            let n = way.load(&mut words[start..], &hits[..hits.len().min(PMS)]);
+            if enough(n) {
+                let event = count as u8;
+                lefts.push(Left { event, start, n });
+            }
+            start += n.next_multiple_of(LANES);
+            count += 1;
+        }
+        let window = u32::from(cfg.time_window);
+        let mut used = 0;
+        for _ in 0..MAX_TIMES {
+            let mut on = 0;
+            for number in 0..lefts.len() {
+                let Left { event, start, n } = lefts[number];
+                let words = &mut words[start..];
                 let mut stretch = Stretch::ALL;
-                if cfg.time_window > 0 {
-                    let window = u32::from(cfg.time_window);
-                    let (busiest, near) = way.busiest(&loader.words[..loader.n], window);
-                    if near + 1 < usize::from(cfg.min_hits) {
-                        break;
+                if window > 0 {
+                    let (busiest, near) = way.busiest(words, n, window);
+                    if !enough(near) {
+                        continue;
                     }
                     stretch = Stretch::around(busiest, window);
                 }
-                let (starts, places) = of.places(loader.n);
-                let on = way.take(loader, stretch, places);
+                let Some(pair) = views.get_mut(used..used + DISKS) else {
+                    break;
+                };
+                let (starts, places) = of.places(n);
+                let (n, taken) = way.take(words, n, stretch, places);
                 for (disk, view) in pair.iter_mut().enumerate() {
-                    view.begin(count as u8, disk as u8, starts[disk], on[disk], of);
+                    view.begin(event, disk as u8, starts[disk], taken[disk], of);
                 }
                 used += DISKS;
+                lefts[on] = Left { event, start, n };
+                on += usize::from(enough(n));
             }
-            count += 1;
+            lefts.truncate(on);
         }
         (count, used)
     }
@@ -133,15 +154,22 @@ impl<'e, E: Iterator<Item = &'e [Hit]>> Split<'_, E> {
 
 /// The steps of it.
 trait Way {
-    /// Takes the hits of an event, at most [`PMS`]; those of photomultipliers that there are not are
-    /// passed over.
-    fn load(&self, loader: &mut Loader, hits: &[Hit]);
-    /// The hit that most others are within `window` of, and how many they are; of several the
-    /// first. Where there are many, not every one is asked.
-    fn busiest(&self, words: &[u32], window: u32) -> (u32, usize);
-    /// Takes the hits of a stretch of time to the places of their disks, where photomultipliers are
-    /// counted from 0; how many on each disk.
-    fn take(&self, of: &mut Loader, stretch: Stretch, to: [&mut [u32]; DISKS]) -> [usize; DISKS];
+    /// Takes the hits of an event, at most [`PMS`], to the first places of `to`; how many there
+    /// are. Those of photomultipliers that there are not are passed over.
+    fn load(&self, to: &mut [u32], hits: &[Hit]) -> usize;
+    /// Of the first `n` the hit that most others are within `window` of, and how many they are;
+    /// of several the first. Where there are many, not every one is asked.
+    fn busiest(&self, words: &[u32], n: usize, window: u32) -> (u32, usize);
+    /// Takes those of the first `n` hits that are in a stretch of time to the places of their
+    /// disks, and what is left to the first places; how many are left, and how many are on each
+    /// disk.
+    fn take(
+        &self,
+        words: &mut [u32],
+        n: usize,
+        stretch: Stretch,
+        to: [&mut [u32]; DISKS],
+    ) -> (usize, [usize; DISKS]);
 }
 
 /// Of so many hits [`Way::busiest`] asks every such one, from the first on.
@@ -155,17 +183,21 @@ struct Plain;
 
 impl Way for Plain {
     #[inline(always)]
-    fn load(&self, loader: &mut Loader, hits: &[Hit]) {
-        loader.n = 0;
-        let sound = hits.iter().filter(|hit| usize::from(hit.pm) < PMS);
-        for (&hit, word) in sound.zip(&mut loader.words) {
-            *word = zerocopy::transmute!(hit);
-            loader.n += 1;
-        }
+    fn load(&self, to: &mut [u32], hits: &[Hit]) -> usize {
+        let sound = |hit: &Hit| {
+            let bits = PM_BITS.get(usize::from(hit.pm))?;
+            Some(u32::from(hit.fine) << 16 | bits)
+        };
+        let words = hits.iter().filter_map(sound);
+        to.iter_mut()
+            .zip(words)
+            .map(|(to, word)| *to = word)
+            .count()
     }
 
     #[inline(always)]
-    fn busiest(&self, words: &[u32], window: u32) -> (u32, usize) {
+    fn busiest(&self, words: &[u32], n: usize, window: u32) -> (u32, usize) {
+        let words = &words[..n];
         let mut busiest = (0, 0);
         for &asked in words.iter().step_by(step(words.len())) {
             let stretch = Stretch::around(asked, window);
@@ -178,21 +210,26 @@ impl Way for Plain {
     }
 
     #[inline(always)]
-    fn take(&self, of: &mut Loader, stretch: Stretch, to: [&mut [u32]; DISKS]) -> [usize; DISKS] {
+    fn take(
+        &self,
+        words: &mut [u32],
+        n: usize,
+        stretch: Stretch,
+        to: [&mut [u32]; DISKS],
+    ) -> (usize, [usize; DISKS]) {
         let (mut left, mut on) = (0, [0; DISKS]);
-        for i in 0..of.n {
-            let word = of.words[i];
-            let disk = usize::from(pm(word) >= PMS_PER_DISK);
+        for i in 0..n {
+            let word = words[i];
+            let disk = usize::from(word & SECOND_DISK != 0);
             if stretch.holds(word) && on[disk] < PMS_PER_DISK {
-                to[disk][on[disk]] = word - (disk * PMS_PER_DISK) as u32;
+                to[disk][on[disk]] = word;
                 on[disk] += 1;
             } else {
-                of.words[left] = word;
+                words[left] = word;
                 left += 1;
             }
         }
-        of.n = left;
-        on
+        (left, on)
     }
 }
 
@@ -209,39 +246,43 @@ impl<W: Words> Vectors<W> {
         let to = (time + window).min(last).shl(16);
         [from, (to - from) | last]
     }
-
-    /// The photomultipliers of words.
-    #[inline(always)]
-    fn pms(&self, words: W) -> W {
-        words & W::splat(self.0, u16::MAX.into())
-    }
 }
 
 impl<W: Words> Way for Vectors<W> {
     #[inline(always)]
-    fn load(&self, loader: &mut Loader, hits: &[Hit]) {
-        loader.n = 0;
+    fn load(&self, to: &mut [u32], hits: &[Hit]) -> usize {
+        let mut n = 0;
         let last = W::splat(self.0, PMS as u32 - 1);
-        // In the order of its bytes a hit is photomultiplier and time, as is a word.
+        // In the order of its bytes a hit is its photomultiplier, below its time.
         let words = <[U32]>::ref_from_bytes(hits.as_bytes()).unwrap_or_default();
         for at in (0..words.len()).step_by(LANES) {
             let rest = &words[at..];
-            let words = W::load(self.0, rest);
-            let sound = self.pms(words).le(last) & first(rest.len());
-            if let Some(places) = loader.words[loader.n..].first_chunk_mut() {
+            let hits = W::load(self.0, rest);
+            let pms = hits & W::splat(self.0, u16::MAX.into());
+            let sound = pms.le(last) & first(rest.len());
+            let words = (hits - pms) | W::gather(self.0, &PM_BITS, pms);
+            if let Some(places) = to[n..].first_chunk_mut() {
                 words.compress(sound, places);
-                loader.n += sound.count_ones() as usize;
+                n += sound.count_ones() as usize;
             }
         }
+        n
     }
 
     #[inline(always)]
-    fn busiest(&self, words: &[u32], window: u32) -> (u32, usize) {
+    fn busiest(&self, words: &[u32], n: usize, window: u32) -> (u32, usize) {
         let splat = |value| W::splat(self.0, value);
-        let step = step(words.len());
-        let places = W::of(self.0, &std::array::from_fn(|i| (i * step) as u32));
-        let asked = W::gather(self.0, words, places);
+        let step = step(n);
+        let asked = match words.as_chunks().0 {
+            [words, ..] if step == 1 => W::of(self.0, words),
+            [words, more, ..] if step == 2 => W::evens(self.0, [words, more]),
+            _ => {
+                let places = W::of(self.0, &std::array::from_fn(|i| (i * step) as u32));
+                W::gather(self.0, words, places)
+            }
+        };
         let [from, length] = self.around(asked, window);
+        let words = &words[..n];
         // Four sums, so that none waits for itself.
         let mut sums = [splat(0); 4];
         let (fours, rest) = words.as_chunks::<4>();
@@ -264,22 +305,27 @@ impl<W: Words> Way for Vectors<W> {
     }
 
     #[inline(always)]
-    fn take(&self, of: &mut Loader, stretch: Stretch, to: [&mut [u32]; DISKS]) -> [usize; DISKS] {
+    fn take(
+        &self,
+        words: &mut [u32],
+        n: usize,
+        stretch: Stretch,
+        to: [&mut [u32]; DISKS],
+    ) -> (usize, [usize; DISKS]) {
         let splat = |value| W::splat(self.0, value);
         let (from, length) = (splat(stretch.from), splat(stretch.length));
-        let a_disk = splat(PMS_PER_DISK as u32);
+        let disk = splat(SECOND_DISK);
         let (mut left, mut on) = (0, [0; DISKS]);
-        for at in (0..of.n).step_by(LANES) {
-            let Some(words) = of.words[at..].first_chunk() else {
+        for at in (0..n).step_by(LANES) {
+            let Some(hits) = words[at..].first_chunk() else {
                 break;
             };
-            let words = W::of(self.0, words);
-            let there = first(of.n - at);
-            let inside = (words - from).le(length) & there;
-            let second = a_disk.le(self.pms(words));
-            let disks = [(words, inside & !second), (words - a_disk, inside & second)];
+            let hits = W::of(self.0, hits);
+            let there = first(n - at);
+            let inside = (hits - from).le(length) & there;
+            let second = (hits & disk).eq(disk);
             let mut rest = there;
-            for (disk, (numbered, mut picked)) in disks.into_iter().enumerate() {
+            for (disk, mut picked) in [inside & !second, inside & second].into_iter().enumerate() {
                 let Some(places) = to[disk][on[disk]..].first_chunk_mut() else {
                     continue;
                 };
@@ -287,18 +333,17 @@ impl<W: Words> Way for Vectors<W> {
                 while on[disk] + picked.count_ones() as usize > PMS_PER_DISK {
                     picked ^= 1 << picked.ilog2();
                 }
-                numbered.compress(picked, places);
+                hits.compress(picked, places);
                 on[disk] += picked.count_ones() as usize;
                 rest ^= picked;
             }
             // Behind what was looked at there is room for all sixteen.
-            if let Some(places) = of.words[left..].first_chunk_mut() {
-                words.compress(rest, places);
+            if let Some(places) = words[left..].first_chunk_mut() {
+                hits.compress(rest, places);
                 left += rest.count_ones() as usize;
             }
         }
-        of.n = left;
-        on
+        (left, on)
     }
 }
 

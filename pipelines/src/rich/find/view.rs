@@ -1,8 +1,8 @@
 //! What the finder looks at: the hits of one time on one disk.
 
-use super::split::{pm, time};
+use super::word::{time, x, y};
 use super::{FinderConfig, MAX_BATCH, MAX_RINGS_PER_DISK, Ring};
-use crate::rich::geometry::{DISKS, PMS_PER_DISK, POSITIONS};
+use crate::rich::geometry::{DISKS, PMS_PER_DISK};
 use crate::rich::lanes::{Alike, Lane, NOWHERE, PerLane};
 use crate::simd::{LANES, Lanes};
 
@@ -11,56 +11,38 @@ pub(super) const MAX_TIMES: usize = 4;
 /// Views of a batch.
 pub(super) const MAX_VIEWS: usize = MAX_BATCH * MAX_TIMES * DISKS;
 /// Places for the hits of all views. A vector is stored whole, wherever its first lane belongs, so
-/// behind each view there may be one more; the last place has no hit.
-const PLACES: usize = MAX_VIEWS * (PMS_PER_DISK + LANES) + 1;
+/// behind each view there may be one more.
+const PLACES: usize = MAX_VIEWS * (PMS_PER_DISK + LANES);
+/// Up to so many lanes are filled one by one, more of them row by row.
+const FEW: usize = 4;
 
-/// What is where no hit is.
-const NO_HIT: u32 = u32::MAX;
-
-/// Where the photomultipliers of a disk are, by the low bits of a hit's word; [`NOWHERE`] where
-/// there is none. As bits, since they are looked up as words.
-struct Plane {
-    x: [u32; Self::PLACES],
-    y: [u32; Self::PLACES],
-}
-
-impl Plane {
-    const PLACES: usize = PMS_PER_DISK.next_power_of_two();
-}
-
-static PLANE: Plane = {
-    let mut plane = Plane {
-        x: [NOWHERE.to_bits(); Plane::PLACES],
-        y: [NOWHERE.to_bits(); Plane::PLACES],
-    };
-    let mut pm = 0;
-    while pm < PMS_PER_DISK {
-        [plane.x[pm], plane.y[pm]] = [POSITIONS[pm][0].to_bits(), POSITIONS[pm][1].to_bits()];
-        pm += 1;
-    }
-    plane
-};
-
-/// The hits of all views: a word each, its time above its photomultiplier, which are counted from
-/// 0 on both disks.
+/// The hits of all views, a [word](super::word) each.
 #[derive(Debug)]
 pub(super) struct Hits {
     words: Box<[u32]>,
     /// The first place that is free.
     end: usize,
-    /// Coordinates of the hits of one view.
+    /// Hits of one view: where they are, x^2 + y^2, and when they were.
     x: Box<[f32]>,
     y: Box<[f32]>,
+    z: Box<[f32]>,
+    time: Box<[f32]>,
+    /// Those that a ring has claimed.
+    claimed: Box<[u32]>,
 }
 
 impl Default for Hits {
     fn default() -> Self {
-        let places = || vec![0.0; PMS_PER_DISK].into_boxed_slice();
+        let numbers = || vec![0.0; PMS_PER_DISK].into_boxed_slice();
+        let words = |places| vec![0; places].into_boxed_slice();
         Self {
-            words: vec![NO_HIT; PLACES].into_boxed_slice(),
+            words: words(PLACES),
             end: 0,
-            x: places(),
-            y: places(),
+            x: numbers(),
+            y: numbers(),
+            z: numbers(),
+            time: numbers(),
+            claimed: words(PMS_PER_DISK),
         }
     }
 }
@@ -83,26 +65,56 @@ impl Hits {
 
     /// For each lane the hits of a view, one behind another; none where there is no view.
     #[inline(always)]
-    pub(super) fn spread<V: Lanes>(&self, isa: V::Isa, of: &[Lane; LANES], to: &mut PerLane) {
-        let (start, total) = (
-            of.map(|lane| lane.start as u32),
-            of.map(|lane| lane.total as u32),
-        );
-        for i in 0..to.begin(of) {
-            let place = std::array::from_fn(|lane| {
-                if (i as u32) < total[lane] {
-                    start[lane] + i as u32
-                } else {
-                    u32::MAX
-                }
-            });
-            let words = V::gather(isa, &self.words, &place);
-            let pms = words.map(|word| word % Plane::PLACES as u32);
-            let x = V::gather(isa, &PLANE.x, &pms);
-            let y = V::gather(isa, &PLANE.y, &pms);
-            let times = words.map(|word| time(word) as f32);
-            to.row(i, zerocopy::transmute!(x), zerocopy::transmute!(y), times);
+    pub(super) fn spread<V: Lanes>(&mut self, isa: V::Isa, of: &[Lane; LANES], to: &mut PerLane) {
+        let rows = to.begin(of);
+        if of.iter().filter(|lane| lane.total > 0).count() <= FEW {
+            to.empty();
+            for (lane, of) in of.iter().enumerate().filter(|(_, lane)| lane.total > 0) {
+                self.points(of.start, of.total);
+                let [x, y, time] = [&self.x, &self.y, &self.time].map(|points| &points[..of.total]);
+                to.column(lane, x, y);
+                to.times(lane, time);
+            }
+            return;
         }
+        let starts = of.map(|lane| lane.start as u32);
+        let totals = V::load(isa, &of.map(|lane| lane.total as f32));
+        let nowhere = V::splat(isa, NOWHERE);
+        for i in 0..rows {
+            let there = V::splat(isa, (i + 1) as f32).le(totals);
+            let words = V::gather(isa, &self.words, &starts.map(|start| start + i as u32));
+            let at_x = V::load(isa, &words.map(x)).or_else(there, nowhere);
+            let at_y = V::load(isa, &words.map(y));
+            let times = V::load(isa, &words.map(|word| time(word) as i32 as f32));
+            to.row(i, at_x.store(), at_y.store(), times.store());
+        }
+    }
+
+    /// Unpacks so many hits.
+    #[inline(always)]
+    fn points(&mut self, start: usize, n: usize) {
+        let words = &self.words[start..start + n];
+        let place = self.x.iter_mut().zip(&mut self.y).zip(&mut self.z);
+        for ((((at_x, at_y), z), at), &word) in place.zip(&mut self.time).zip(words) {
+            (*at_x, *at_y, *at) = (x(word), y(word), time(word) as i32 as f32);
+            *z = *at_x * *at_x + *at_y * *at_y;
+        }
+    }
+
+    /// Puts those of a view's own hits that were claimed behind the others.
+    #[inline(always)]
+    fn claim(&mut self, start: usize, own: usize, claimed: impl Fn(usize) -> bool) {
+        let words = &mut self.words[start..start + own];
+        let (mut left, mut taken) = (0, 0);
+        // Without branches, which nobody could foretell.
+        for i in 0..own {
+            let (word, gone) = (words[i], claimed(i));
+            words[left] = word;
+            self.claimed[taken] = word;
+            left += usize::from(!gone);
+            taken += usize::from(gone);
+        }
+        words[left..].copy_from_slice(&self.claimed[..taken]);
     }
 }
 
@@ -146,16 +158,9 @@ impl View {
     #[inline(always)]
     pub(super) fn unclaimed<'a>(&self, hits: &'a mut Hits) -> Alike<'a> {
         let Lane { start, own, .. } = self.hits;
-        let Hits { words, x, y, .. } = hits;
-        let words = &words[start..start + own];
-        for ((x, y), &word) in x.iter_mut().zip(y.iter_mut()).zip(words) {
-            [*x, *y] = POSITIONS.get(pm(word)).copied().unwrap_or_default();
-        }
-        Alike {
-            x: &x[..own],
-            y: &y[..own],
-            own,
-        }
+        hits.points(start, own);
+        let [x, y, z] = [&hits.x, &hits.y, &hits.z].map(|of| &of[..own]);
+        Alike { x, y, z }
     }
 
     /// Whether there may be one more ring: one of its hits may be another's.
@@ -184,12 +189,6 @@ impl View {
         if self.hits.own + 1 < usize::from(cfg.min_hits) {
             return;
         }
-        // The claimed ones go behind the others, from the last on: what takes the place of one has
-        // been looked at.
-        let mut end = own;
-        for i in (0..own).rev().filter(|&i| claimed(i)) {
-            end -= 1;
-            of.words.swap(start + i, start + end);
-        }
+        of.claim(start, own, claimed);
     }
 }

@@ -1,0 +1,201 @@
+//! How well circles describe points.
+
+use super::Circles;
+use super::points::{Alike, PerLane};
+use crate::simd::Lanes;
+
+/// For two sets of circles the sum over the points in the road of 1 - (distance / road)^2: how many
+/// there are, and how near. `road` is half the road's width in mm.
+///
+/// (d^2 - r^2) / 2r stands for the distance d - r, which saves a square root and differs by less
+/// than road / 2r of it. The same number is Ptolemy's criterion: for three points on the circle and
+/// a fourth, let p, q and s be the products of opposite distances. Then (p + q + s) (p + q - s)
+/// (p - q + s) (q + s - p) is zero where Ptolemy's equation holds, and elsewhere the square of four
+/// times the triangle's area times d^2 - r^2.
+///
+/// Two sets, as a point is loaded for both, and neither waits for its own sum.
+#[inline(always)]
+pub(crate) fn scores<V: Lanes>(
+    isa: V::Isa,
+    points: &Alike,
+    of: [Circles<V>; 2],
+    road: f32,
+) -> [V; 2] {
+    let [a, b] = of;
+    let (a, b) = (Power::new(isa, a, road), Power::new(isa, b, road));
+    let mut sums = [V::splat(isa, 0.0); 2];
+    for ((&x, &y), &z) in points.x.iter().zip(points.y).zip(points.z) {
+        let (x, y, z) = (V::splat(isa, x), V::splat(isa, y), V::splat(isa, z));
+        sums[0] = sums[0] + a.left(isa, x, y, z);
+        sums[1] = sums[1] + b.left(isa, x, y, z);
+    }
+    let least = V::splat(isa, 1e-6);
+    [sums[0] / a.road.max(least), sums[1] / b.road.max(least)]
+}
+
+/// d^2 - r^2 = x^2 + y^2 - 2 cx x - 2 cy y + (cx^2 + cy^2 - r^2), for points that are in all lanes
+/// alike.
+struct Power<V> {
+    x: V,
+    y: V,
+    one: V,
+    /// Square of what it is where the road ends.
+    road: V,
+}
+
+impl<V: Lanes> Power<V> {
+    #[inline(always)]
+    fn new(isa: V::Isa, of: Circles<V>, road: f32) -> Self {
+        let twice = V::splat(isa, -2.0);
+        let road = (of.r + of.r) * V::splat(isa, road);
+        Self {
+            x: twice * of.x,
+            y: twice * of.y,
+            one: of.x * of.x + of.y * of.y - of.r * of.r,
+            road: road * road,
+        }
+    }
+
+    /// By how much the square of a point's power is less than where the road ends, if it is.
+    #[inline(always)]
+    fn left(&self, isa: V::Isa, x: V, y: V, z: V) -> V {
+        let power = (self.x * x + self.y * y) + (self.one + z);
+        (self.road - power * power).max(V::splat(isa, 0.0))
+    }
+}
+
+/// How well circles describe the points in their roads.
+pub(crate) struct Quality<V> {
+    /// Points in the road.
+    pub(crate) hits: V,
+    /// Those that are their own evidence.
+    pub(crate) own: V,
+    /// Mean squared distance of all of them.
+    pub(crate) chi2: V,
+    /// Sum over their own evidence of 1 - (distance / road)^2: how many, and how near.
+    pub(crate) score: V,
+}
+
+impl<V: Lanes> Quality<V> {
+    /// Judges circles; `road` is half the road's width in mm, distances are as in [`scores`].
+    #[inline(always)]
+    pub(crate) fn of(isa: V::Isa, points: &PerLane, of: Circles<V>, road: f32) -> Self {
+        let judge = Judge::new(isa, of, road);
+        let mut sums = Self::none(isa);
+        for i in 0..points.len {
+            let (x, y, own) = points.row_at::<V>(isa, i);
+            let (dx, dy) = (x - of.x, y - of.y);
+            sums.add(&judge, dx * dx + dy * dy, own);
+        }
+        sums.mean(&judge)
+    }
+
+    #[inline(always)]
+    fn none(isa: V::Isa) -> Self {
+        let zero = V::splat(isa, 0.0);
+        Self {
+            hits: zero,
+            own: zero,
+            chi2: zero,
+            score: zero,
+        }
+    }
+
+    /// Adds points at the square of such distances from the centres.
+    #[inline(always)]
+    fn add(&mut self, judge: &Judge<V>, z: V, own: V::Mask) {
+        let u = (z - judge.r2) * judge.per;
+        let u2 = u * u;
+        let inside = u2.le(judge.one);
+        let own = V::and(own, inside);
+        self.hits = self.hits.plus(inside, judge.one);
+        self.own = self.own.plus(own, judge.one);
+        self.chi2 = self.chi2.plus(inside, u2);
+        self.score = self.score.plus(own, judge.one - u2);
+    }
+
+    /// When all are added.
+    #[inline(always)]
+    fn mean(self, judge: &Judge<V>) -> Self {
+        let squares = self.chi2 * (judge.road * judge.road);
+        Self {
+            chi2: squares / self.hits.max(judge.one),
+            ..self
+        }
+    }
+}
+
+/// What points are judged by.
+struct Judge<V> {
+    one: V,
+    road: V,
+    r2: V,
+    /// Makes d^2 - r^2 a distance from the circle in units of the road's half width.
+    per: V,
+}
+
+impl<V: Lanes> Judge<V> {
+    #[inline(always)]
+    fn new(isa: V::Isa, of: Circles<V>, road: f32) -> Self {
+        let (one, road) = (V::splat(isa, 1.0), V::splat(isa, road));
+        let twice = (of.r + of.r) * road;
+        Self {
+            one,
+            road,
+            r2: of.r * of.r,
+            per: one / twice.max(V::splat(isa, 1e-3)),
+        }
+    }
+}
+
+impl PerLane {
+    /// Judges circles, and has them claim those of each lane's own points that are in their roads;
+    /// `road` is half the width in mm.
+    #[inline(always)]
+    pub(crate) fn claim<V: Lanes>(
+        &mut self,
+        isa: V::Isa,
+        of: Circles<V>,
+        road: f32,
+    ) -> (Quality<V>, Claims<V>) {
+        let judge = Judge::new(isa, of, road);
+        let mut quality = Quality::none(isa);
+        let (zero, one, road) = (V::splat(isa, 0.0), judge.one, judge.road);
+        let (mut hits, mut squares, mut time, mut time2) = (zero, zero, zero, zero);
+        for i in 0..self.len {
+            let (x, y, own) = self.row_at::<V>(isa, i);
+            let t = V::load(isa, &self.time[i]);
+            let (dx, dy) = (x - of.x, y - of.y);
+            let z = dx * dx + dy * dy;
+            quality.add(&judge, z, own);
+            let d = z.sqrt() - of.r;
+            let inside = V::and(d.max(zero - d).le(road), own);
+            hits = hits.plus(inside, one);
+            squares = squares.plus(inside, d * d);
+            time = time.plus(inside, t);
+            time2 = time2.plus(inside, t * t);
+            self.claimed[i] = V::bits(inside);
+        }
+        let per = hits.max(one);
+        let time = time / per;
+        let variance = (time2 / per - time * time).max(zero);
+        let claims = Claims {
+            hits,
+            chi2: squares / per,
+            time,
+            time_spread: variance.sqrt(),
+        };
+        (quality.mean(&judge), claims)
+    }
+}
+
+/// What circles claimed.
+pub(crate) struct Claims<V> {
+    /// Points in the road.
+    pub(crate) hits: V,
+    /// Their mean squared distance.
+    pub(crate) chi2: V,
+    /// The mean and the standard deviation of their times.
+    pub(crate) time: V,
+    pub(crate) time_spread: V,
+}
