@@ -89,7 +89,8 @@ enum Call<'a> {
 trait Node: Send {
     fn takes(&self) -> Kind;
     fn makes(&self) -> Kind;
-    /// Runs the stage, and `rest` on what it makes; returns the cycles that both took.
+    /// Runs the stage, and `rest` on what it makes; returns the cycles that both took, but for what
+    /// `rest` does besides when it is told the time or the end.
     fn run(&mut self, call: Call<'_>, rest: &mut [DynStage], exit: &mut dyn Exit) -> u64;
     fn times(&self) -> LatencyView;
 }
@@ -228,14 +229,15 @@ where
             link.flush(false);
         }
         let below = link.below;
+        let spent = self.clock.now().since(start);
         if processed {
-            let own = self.clock.now().since(start).saturating_sub(below);
+            let own = spent.saturating_sub(below);
             self.times.record(self.clock.to_ns(own).0);
         }
         if let (Some(call), Some((next, rest))) = (onward, rest.split_first_mut()) {
             next.node.run(call, rest, exit);
         }
-        self.clock.now().since(start)
+        spent
     }
 
     fn times(&self) -> LatencyView {

@@ -338,7 +338,7 @@ fn answer(plan: &Plan, clock: RunClock, wants_peer: bool, recorded: bool) -> Ans
     let config = &plan.config;
     let answer = Answer::by(clock, config.trigger.source_id, config.budget(), wants_peer);
     if recorded {
-        answer.without_marks()
+        answer.of_recording()
     } else {
         answer
     }

@@ -160,7 +160,8 @@ impl Trigger {
         busy
     }
 
-    /// One round over recordings: the next frames in the order of capture.
+    /// One round over recordings: the next frames in the order of capture. Answers leave in full
+    /// packets, the same however fast frames are read, unless there is nothing to be read yet.
     fn replay(&mut self, frames: &mut Batch<Frame>) -> bool {
         let mut read = false;
         while !frames.is_full() {
@@ -193,7 +194,12 @@ impl Trigger {
                         &mut self.outlet,
                         frames,
                     );
-                    self.outlet.flush();
+                    // Nor does an answer wait for what is to come, nor what workers have done. No
+                    // time goes by in a recording but that of its frames.
+                    if !read {
+                        self.pipeline.tick(Moment(0), &mut self.outlet);
+                        self.outlet.flush();
+                    }
                     return busy || read;
                 }
             }
@@ -210,7 +216,6 @@ impl Trigger {
             &mut self.outlet,
             frames,
         );
-        self.outlet.flush();
         busy || read
     }
 

@@ -42,8 +42,7 @@ struct Head {
     arrival: u64,
     source: u16,
     hits: u16,
-    ends_frame: u8,
-    reserved: [u8; 3],
+    ends_frame: u32,
 }
 
 const HEAD: usize = size_of::<Head>();
@@ -150,7 +149,6 @@ impl Fragments {
                 source: like.source,
                 hits: 0,
                 ends_frame: 0,
-                reserved: [0; 3],
             },
         }
     }

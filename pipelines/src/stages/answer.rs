@@ -111,12 +111,14 @@ impl<C: Clock> Answer<C> {
         }
     }
 
-    /// The same for a recording: no decision is marked as late, as that would tell how fast the
-    /// recording is read, and two runs over it are to say the same.
+    /// The same for a recording, over which two runs are to say the same: no decision is marked as
+    /// late, and none is [due](Self::is_due) before its packet is full, as both would tell how fast
+    /// the recording is read.
     #[must_use]
-    pub fn without_marks(self) -> Self {
+    pub fn of_recording(self) -> Self {
         Self {
             marks_late: false,
+            patience_cycles: u64::MAX,
             ..self
         }
     }

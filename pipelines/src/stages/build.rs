@@ -26,7 +26,7 @@ use serde::Deserialize;
 use super::fate::{Fate, Fates};
 use crate::formats::hits::MAX_HITS;
 use crate::l0::{Draft, Event, EventHead, Fragment, Fragments, L0Stats, MAX_SOURCES};
-use crate::merge::Span;
+use crate::merge::{SLOT, Span};
 use crate::registry::StageEnv;
 use crate::rich::Hit;
 use crate::stage::{Batch, Moment, Sink, Stage};
@@ -35,8 +35,9 @@ use crate::stage::{Batch, Moment, Sink, Stage};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BuildOptions {
-    /// Width of an event in slots of 25 ns: fragments whose time stamps fall into the same window
-    /// are one event.
+    /// Width of an event in slots of 25 ns, at most 128: fragments whose time stamps fall into the
+    /// same window are one event, and times of its hits count from the window's beginning. A source
+    /// has one fragment in a window; a second one is a duplicate.
     pub window_slots: u64,
     /// How long an event waits for its sources, from the arrival of its first fragment.
     pub deadline_us: u64,
@@ -56,6 +57,9 @@ impl Default for BuildOptions {
         }
     }
 }
+
+/// Slots of the widest event: a hit's time within it fits 16 bits.
+const MAX_WINDOW: u64 = 128;
 
 /// Buffers that are asked for before they are needed: they were last used by whoever took the
 /// events at the end of the chain. Half of them at a time, so that they are waited for together.
@@ -125,9 +129,9 @@ impl Build {
                 "{sources} sources: there must be 1 to {MAX_SOURCES}"
             ));
         }
-        if !(1..=1 << 20).contains(&window_slots) {
+        if !(1..=MAX_WINDOW).contains(&window_slots) {
             return Err(format!(
-                "window_slots = {window_slots}: it must be 1 to 1048576"
+                "window_slots = {window_slots}: it must be 1 to {MAX_WINDOW}"
             ));
         }
         if !(1..=60_000_000).contains(&deadline_us) {
@@ -199,9 +203,9 @@ impl Build {
         out: &mut impl Sink<Event>,
     ) -> Fate {
         // Most windows are one slot wide, and a division takes as long as all else.
-        let key = match self.window {
-            1 => fragment.timestamp,
-            window => fragment.timestamp / window,
+        let (key, slot) = match self.window {
+            1 => (fragment.timestamp, 0),
+            window => (fragment.timestamp / window, fragment.timestamp % window),
         };
         let source = usize::from(fragment.source);
         if source >= self.stats.sources.len() {
@@ -237,14 +241,19 @@ impl Build {
         }
         open.sources |= 1 << source;
         let count = fragment.hits.len();
-        let added = if heard == 0 {
-            open.draft.append(places, count)
+        let (before, added) = if heard == 0 {
+            (open.draft.hits(), open.draft.append(places, count))
         } else {
-            let before: u16 = open.hits[..source].iter().sum();
-            open.draft.insert(before.into(), fragment.hits)
+            let before = open.hits[..source].iter().sum();
+            let added = open.draft.insert(usize::from(before), fragment.hits);
+            (before, added)
         };
         if added {
             open.hits[source] = count as u16;
+            if slot > 0 {
+                let later = (slot * SLOT) as u16;
+                open.draft.delay(usize::from(before), count, later);
+            }
         } else {
             // The event keeps what it has; the source counts as heard, the overflow as counted.
             self.stats.events.overfull.add(1);

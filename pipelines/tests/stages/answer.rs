@@ -259,7 +259,7 @@ fn what_departs_after_its_budget_is_counted() {
 
 #[test]
 fn nothing_is_marked_on_a_recording() {
-    let mut answer = Answer::new(SOURCE_L0TP, Ns(1), true).without_marks();
+    let mut answer = Answer::new(SOURCE_L0TP, Ns(1), true).of_recording();
     answer.set_peer(template(PORT));
     let mut rig = Rig::new(answer, 64);
     rig.push(&decision(0, 0, true, Tsc(0)));

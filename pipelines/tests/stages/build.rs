@@ -2,6 +2,7 @@
 
 use crate::common::{Rig, env, fragment, hit};
 use pollux_mempool::time::Tsc;
+use pollux_pipelines::rich::Hit;
 use pollux_pipelines::stages::{Build, BuildOptions};
 use pollux_pmd::Cause;
 
@@ -206,6 +207,13 @@ fn windows_gather_time_stamps() {
     rig.frame(1, 100, 0);
     rig.frame(0, 104, 0);
     rig.frame(1, 107, 0);
+    // In the order of the sources, whichever comes first; times count from the window's beginning.
+    let later = |pm, slots: u16| Hit {
+        fine: hit(pm).fine + 256 * slots,
+        ..hit(pm)
+    };
+    assert_eq!(rig.out[0].hits(), [later(3, 3), later(100, 0)]);
+    assert_eq!(rig.out[1].hits(), [later(4, 0), later(107, 3)]);
     assert_eq!(rig.take(), [(100, 0b11), (104, 0b11)]);
     rig.frame(0, 108, 1);
     rig.frame(0, 111, 1); // the same window again
@@ -478,7 +486,7 @@ fn options_out_of_range_are_refused_by_name() {
         ),
         (
             BuildOptions {
-                window_slots: u64::MAX,
+                window_slots: 129,
                 ..options()
             },
             "window_slots = ",

@@ -3,11 +3,14 @@
 
 use std::fs;
 
-use crate::common::capture::{Packet, boards, faulty_boards, packets, pcap, record, single_rings};
+use crate::common::capture::{
+    self, Packet, boards, faulty_boards, packets, pcap, record, single_rings,
+};
 use crate::common::oracle::{Facts, facts};
 use crate::common::{Folder, drops, number, over_streams, pcap_port, run};
 use pollux_emulator::config::{EmulatorConfig, Faults};
 use pollux_mempool::time::WireTime;
+use pollux_pipelines::formats::mtp::MAX_PACKET;
 use pollux_pipelines::l0::{L0_EVENT, L0Record};
 use pollux_pmd::event::EventRecord;
 use serde_json::Value;
@@ -181,6 +184,33 @@ fn replays_of_a_capture_with_all_faults_are_identical() {
     };
     let (packets, _) = packets(&faulty_boards(2000, faults));
     assert_deterministic(&packets);
+}
+
+/// Answers too, packet by packet.
+#[test]
+fn answers_of_replays_are_identical() {
+    let folder = Folder::new();
+    let (packets, _) = packets(&boards(3000));
+    let capture = pcap_port(folder.write("boards.pcap", pcap(&packets)));
+    let answers = |options: &[&str]| {
+        let out = folder.arg("answers.pcapng");
+        let port = format!("{capture},tx={out}");
+        run(&[&["--port", &port], options].concat()).expect(0);
+        let packets = capture::read(&folder.path("answers.pcapng")).into_iter();
+        packets.map(|packet| packet.bytes).collect::<Vec<_>>()
+    };
+    let once = answers(&[]);
+    // Full packets but for the last: two words for the header, and two for each decision, whose time
+    // has another high part than the one before.
+    assert_eq!(once.len(), 3000_usize.div_ceil(MAX_PACKET / 8 - 1));
+    for options in [
+        &["--burst", "1"][..],
+        &["--burst", "7", "--queues", "3"],
+        &["--workers", "1"],
+        &["--workers", "3", "--burst", "5"],
+    ] {
+        assert!(answers(options) == once, "other answers: {options:?}");
+    }
 }
 
 #[test]

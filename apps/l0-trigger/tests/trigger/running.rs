@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::common::capture::{boards, record};
+use crate::common::capture::{boards, packets, pcap, record};
 use crate::common::{
     Folder, Run, Running, TRIGGER, alone, drops, number, over_streams, pcap_port, run, start,
 };
@@ -275,6 +275,35 @@ fn a_signal_ends_a_paced_replay_in_order() {
             fs::metadata(folder.path("events")).unwrap().len(),
             64 * (1 + built)
         );
+    }
+}
+
+/// While nothing comes, workers go on with what is there, and what they have done departs.
+#[test]
+fn no_decision_waits_for_the_next_frame_of_a_paced_replay() {
+    let folder = Folder::new();
+    let events = 24;
+    let config = EmulatorConfig {
+        events_per_frame: 24,
+        ..boards(2 * events)
+    };
+    let (mut packets, _) = packets(&config);
+    let (first, rest) = packets.split_at_mut(4);
+    for packet in &mut *rest {
+        packet.time += 3_600_000_000_000;
+    }
+    assert!(first.iter().all(|packet| packet.time < rest[0].time));
+    let port = pcap_port(folder.write("boards.pcap", pcap(&packets))) + ",pace=recorded";
+    for workers in ["0", "1", "2"] {
+        let args = ["--port", &port, "--workers", workers];
+        let mut running = start(&[&args[..], &["--metrics", "127.0.0.1:0"]].concat());
+        running.wait_until("the events are decided", |running| {
+            let page = running.metrics().unwrap_or_default();
+            sum(&page, "pollux_l0_decisions_total") == events
+        });
+        running.signal("INT");
+        let ended = running.wait().expect(0);
+        assert_eq!(number(&ended.report()["events"], "built"), events);
     }
 }
 

@@ -103,6 +103,15 @@ impl Draft {
         true
     }
 
+    /// Makes `count` hits, from the one at `at` on, so much later, in units of 25/256 ns.
+    pub(crate) fn delay(&mut self, at: usize, count: usize, by: u16) {
+        let end = at + count;
+        let hits = self.room().and_then(|room| room.hits.get_mut(at..end));
+        for hit in hits.into_iter().flatten() {
+            hit.fine = hit.fine.saturating_add(by);
+        }
+    }
+
     /// The event; its number of hits is that of those which were added, and `span` says of which
     /// time they are.
     #[must_use]
