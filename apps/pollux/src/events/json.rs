@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use pollux_pipelines::rich::particle::Particle;
 use pollux_recording::{Event, Facts};
 use serde::Serialize;
 
@@ -35,6 +36,8 @@ struct Ring {
     hits: u16,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     quality: Option<Quality>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    hypothesis: Option<Hypothesis>,
 }
 
 #[derive(Serialize)]
@@ -44,8 +47,19 @@ struct Quality {
     time_spread: f64,
 }
 
-/// The event as one line of JSON.
-pub(super) fn line(out: &mut dyn Write, number: usize, event: &Event) -> io::Result<()> {
+#[derive(Serialize)]
+struct Hypothesis {
+    particle: &'static str,
+    pull: f32,
+}
+
+/// The event as one line of JSON, with what makes its rings if the momentum (GeV/c) is known.
+pub(super) fn line(
+    out: &mut dyn Write,
+    number: usize,
+    event: &Event,
+    momentum: Option<f64>,
+) -> io::Result<()> {
     let Event {
         facts,
         hit_count,
@@ -73,6 +87,11 @@ pub(super) fn line(out: &mut dyn Write, number: usize, event: &Event) -> io::Res
             chi2: ring.chi2,
             time: ns(ring.time),
             time_spread: ns(ring.time_spread),
+        }),
+        hypothesis: momentum.and_then(|momentum| {
+            let (particle, pull) = Particle::of_ring(ring, momentum)?;
+            let particle = particle.name();
+            Some(Hypothesis { particle, pull })
         }),
     });
     let hits = hits.as_ref().map(|hits| {

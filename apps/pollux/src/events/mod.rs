@@ -27,6 +27,7 @@ const FINE_NS: f64 = 25.0 / 256.0;
 /// Examples:
 ///   pollux events run.h5 --only accepted --count 20
 ///   pollux events run.h5 --event 7 --svg event.svg
+///   pollux events run.h5 --event 7 --momentum 20
 ///   pollux events run.h5 --json | jq -c 'select(.late)'
 #[derive(clap::Args)]
 #[command(
@@ -54,18 +55,29 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", conflicts_with_all = ["from", "count", "only"])]
     event: Option<usize>,
 
+    /// Say which particle of this momentum each ring of that event is likely of, in GeV/c
+    #[arg(long, value_name = "P", requires = "event", value_parser = momentum)]
+    momentum: Option<f64>,
+
     /// Print JSON instead of text, an object a line
     ///
     /// {event, timestamp (25 ns), sources, accepted, complete, late, monitored, rules, rule_set,
     /// hit_count, rings: [{disk, x, y, r (mm), hits, chi2 (mm2), time, time_spread (ns)}],
     /// hits: [[photomultiplier, time (ns)]]}; of an event file without hits, and without what a
-    /// ring has from chi2 on.
+    /// ring has from chi2 on. With --momentum a ring also has {particle, pull}: electron, muon or pion,
+    /// and by how many standard deviations the radius is off.
     #[arg(long)]
     json: bool,
 
     /// Draw that event
     #[arg(long, value_name = "FILE", requires = "event")]
     svg: Option<PathBuf>,
+}
+
+fn momentum(text: &str) -> Result<f64, String> {
+    let momentum = text.parse().ok();
+    let momentum = momentum.filter(|p: &f64| *p > 0.0 && p.is_finite());
+    momentum.ok_or_else(|| "must be a number above 0".into())
 }
 
 /// Which events are listed.
@@ -108,7 +120,7 @@ fn one(events: &mut Events, number: usize, args: &Args) -> Result<(), Failure> {
         )));
     };
     let print = if args.json { json::line } else { text::event };
-    print_with(|out| print(out, number, &event))?;
+    print_with(|out| print(out, number, &event, args.momentum))?;
     if let Some(path) = &args.svg {
         let drawn = fs::write(path, picture::svg(number, &event));
         drawn.with_context(|| format!("--svg {}", path.display()))?;
@@ -119,14 +131,17 @@ fn one(events: &mut Events, number: usize, args: &Args) -> Result<(), Failure> {
 fn list(events: &mut Events, args: &Args) -> anyhow::Result<()> {
     let mut left = args.count.unwrap_or(usize::MAX);
     let (mut number, mut listed) = (args.from, 0_u64);
-    let line = if args.json { json::line } else { text::line };
     let mut heard = args.json || print_with(text::head)?;
     while heard && left > 0 && number < events.len() {
         let chunk = events.read(number..number.saturating_add(CHUNK))?;
         heard = print_with(|out| {
             for event in &chunk {
                 if left > 0 && args.only.wants(event) {
-                    line(out, number, event)?;
+                    if args.json {
+                        json::line(out, number, event, None)?;
+                    } else {
+                        text::line(out, number, event)?;
+                    }
                     left -= 1;
                     listed += 1;
                 }

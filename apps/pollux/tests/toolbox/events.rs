@@ -121,6 +121,21 @@ fn assert_shown(file: &str, folder: &Folder) {
     assert!(svg.contains("<title>Event 8 at slot 4008: rejected, 8 hits, 2 rings</title>"));
     assert_eq!(svg.matches(r#"r="108""#).count(), 2);
 
+    // 180 mm: of a muon at 28 GeV/c, and of nothing at 1 MeV/c.
+    let likely =
+        |momentum| objects(&[file, "--event", "80", "--momentum", momentum])[0]["rings"][0].clone();
+    assert_eq!(likely("28")["particle"], "muon");
+    assert!(likely("28")["pull"].as_f64().unwrap().abs() < 0.5);
+    assert!(likely("0.001").get("particle").is_none());
+    assert!(
+        objects(&[file, "--event", "80"])[0]["rings"][0]
+            .get("particle")
+            .is_none()
+    );
+    let message = refused("events", &[file, "--event", "1", "--momentum", "0"], 2);
+    assert!(message.contains("must be a number above 0"), "{message}");
+    refused("events", &[file, "--momentum", "20"], 2);
+
     let message = refused("events", &[file, "--event", "300"], 2);
     assert!(
         message.contains("there are 300 events, numbered from 0"),
