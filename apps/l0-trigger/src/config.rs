@@ -384,6 +384,35 @@ mod tests {
         assert!(error("[memory]\nnuma_node = -1").contains("-1"));
     }
 
+    /// Each block of docs/operations.md that has stages, as it stands there.
+    #[test]
+    fn what_the_documents_say_about_stages_is_so() {
+        let page = include_str!("../../../docs/operations.md");
+        let (_, told) = page
+            .split_once("### What the other stages can be told")
+            .unwrap();
+        let (told, _) = told.split_once("## 5.").unwrap();
+        let indented = |text: &str| {
+            let lines = text.lines().filter_map(|line| line.strip_prefix("    "));
+            lines.collect::<Vec<_>>().join("\n")
+        };
+        let (build, merge) = told.split_once("In the place of `build`").unwrap();
+        let (build, merge) = (indented(build), indented(merge));
+        let stage = |config: &TriggerConfig, name: &str| {
+            let mut stages = config.stages.iter();
+            stages.position(|stage| stage.get("name") == Some(&name.into()))
+        };
+        let mut config = TriggerConfig::from_toml(&build).unwrap();
+        let place = stage(&config, "build").unwrap();
+        let other: toml::Table = toml::from_str(&merge).unwrap();
+        config.stages[place] = other["stage"][0].as_table().unwrap().clone();
+        assert_eq!(stage(&config, "merge"), Some(place));
+        config.validate().unwrap();
+        // A word that there is not would have been refused.
+        config.stages[place].insert("windows".into(), 1.into());
+        assert!(config.validate().is_err());
+    }
+
     #[test]
     fn a_node_without_memory_is_refused_with_those_that_have_some() {
         let error = TriggerConfig::from_toml("[memory]\nnuma_node = 900").unwrap_err();

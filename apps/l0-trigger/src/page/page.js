@@ -31,6 +31,17 @@ function row(cells) {
   return tr;
 }
 
+// Gives a table its rows. Each cell has the name of its column, which is beside it where there is no
+// room for columns.
+function fill(id, rows) {
+  const body = by(id);
+  const names = [...body.closest("table").tHead.rows[0].cells].map((cell) => cell.textContent);
+  for (const cell of rows.flatMap((tr) => [...tr.cells])) {
+    if (cell.colSpan === 1) cell.dataset.column = names[cell.cellIndex];
+  }
+  body.replaceChildren(...rows);
+}
+
 // Numbers for people: three digits and a prefix.
 function short(n) {
   const steps = [[1e9, " G"], [1e6, " M"], [1e3, " k"]];
@@ -43,6 +54,8 @@ function time(ns) {
   const [unit, name] = steps.find(([unit]) => ns >= unit) ?? [1, " ns"];
   return `${+(ns / unit).toPrecision(3)}${name}`;
 }
+
+const sum = (numbers) => numbers.reduce((total, n) => total + n, 0);
 
 const many = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
 
@@ -61,7 +74,8 @@ function rate(of) {
 function showTiles() {
   const { events, ledger, deadline, sampling } = now;
   const decided = events.accepted + events.rejected;
-  const lost = ledger.from_wire - ledger.delivered;
+  // Without those that are under way.
+  const lost = sum(Object.values(ledger.dropped));
   const total = now.latency_ns.total;
   const tiles = [
     ["Events/s", short(rate((run) => run.events.built))],
@@ -93,7 +107,7 @@ function spark(id, value) {
 }
 
 function showStreams() {
-  by("streams").replaceChildren(...now.streams.map((stream, i) => {
+  fill("streams", now.streams.map((stream, i) => {
     const frames = rate((run) => run.streams[i].packets);
     const bits = 8 * rate((run) => run.streams[i].bytes);
     const name = make("th", { scope: "row" }, `${stream.id} (UDP ${stream.udp_port})`);
@@ -111,9 +125,10 @@ function showDrops() {
   const rows = causes.map(([cause, n]) => row([make("th", { scope: "row" }, cause), short(n),
     short(rate((run) => run.ledger.dropped[cause] ?? 0))]));
   if (rows.length === 0) rows.push(row([make("td", { colspan: 3 }, "Nothing was dropped.")]));
-  by("drops").replaceChildren(...rows);
-  const under = from_wire - delivered - causes.reduce((sum, [, n]) => sum + n, 0);
-  by("balance").textContent = `${from_wire} frames from the wire = ${delivered} delivered + dropped`
+  fill("drops", rows);
+  const lost = sum(Object.values(dropped));
+  const under = from_wire - delivered - lost;
+  by("balance").textContent = `${from_wire} frames from the wire = ${delivered} delivered + ${lost} dropped`
     + (under > 0 ? ` + ${under} under way.` : ".");
 }
 
@@ -130,11 +145,11 @@ function showRules() {
   by("rules-now").textContent = `Set ${set}, after ${many(sets.length, "change")}: ${events} events`
     + (monitored > 0 ? `, ${monitored} of those rejected are kept.` : ".");
   const old = (run) => run.rules.find((other) => other.set === set);
-  by("rules").replaceChildren(...inForce.rules.map(({ name, asks, accepted }, i) => row([
+  fill("rules", inForce.rules.map(({ name, asks, accepted }, i) => row([
     make("th", { scope: "row" }, name), make("td", { class: "words" }, asks),
     short(rate((run) => old(run)?.rules[i].held ?? 0)), short(rate((run) => old(run)?.rules[i].accepted ?? 0)),
     `${accepted}`])));
-  by("sets").replaceChildren(...sets.reverse().map(({ set, events, accepted, monitored, rules }) => row([
+  fill("sets", sets.reverse().map(({ set, events, accepted, monitored, rules }) => row([
     make("th", { scope: "row" }, `${set}`), make("td", { class: "words" }, rules.map(({ name }) => name).join(", ")),
     `${events}`, `${accepted}`, `${monitored}`])));
 }
@@ -147,7 +162,7 @@ function showFiles() {
       make("td", lost > 0 ? { class: "bad" } : {}, `${lost}`)]);
   });
   if (rows.length === 0) rows.push(row([make("td", { colspan: 4 }, "Nothing is recorded.")]));
-  by("files").replaceChildren(...rows);
+  fill("files", rows);
 }
 
 const [WIDTH, HEIGHT, FOOT] = [300, 120, 16];
@@ -205,7 +220,10 @@ function showPlane() {
     const upright = shape("g", { transform: "scale(1 -1)" });
     layers[i] = shape("g");
     upright.append(shape("path", { class: "tubes", d: tubes.map(circle).join("") }), layers[i]);
-    svg.replaceChildren(upright);
+    const scale = shape("g", { class: "scale" });
+    scale.append(shape("path", { d: `M${10 - HALF} ${HALF - 12}v6h100v-6` }),
+      shape("text", { x: 60 - HALF, y: HALF - 14, "text-anchor": "middle" }, "100 mm"));
+    svg.replaceChildren(upright, scale);
   }
   look();
 }
@@ -258,9 +276,10 @@ function showEvent() {
     layers[disk]?.append(shape("circle", { class: "ring", cx: x, cy: y, r }),
       shape("path", { class: "centre", d: `M${x - 6} ${y}h12M${x} ${y - 6}v12` }));
   }
-  by("rings").replaceChildren(...event.rings.map((ring) => row([
+  fill("rings", event.rings.map((ring) => row([
     make("th", { scope: "row" }, plane.disks[ring.disk]), `${ring.x.toFixed(1)}, ${ring.y.toFixed(1)}`,
-    ring.r.toFixed(1), `${ring.hits}`, ring.chi2.toFixed(1), (ring.time * fine).toFixed(1)])));
+    ring.r.toFixed(1), `${ring.hits}`, ring.chi2.toFixed(1), (ring.time * fine).toFixed(1),
+    (ring.time_spread * fine).toFixed(2)])));
 }
 
 function step(by) {
