@@ -4,15 +4,12 @@
 use std::hint::black_box;
 use std::mem::MaybeUninit;
 
-use criterion::measurement::WallTime;
-use criterion::{
-    BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main,
-};
-use pollux_benches::{Error, pool, report, settings};
+use criterion::{BenchmarkGroup, BenchmarkId, Throughput, criterion_group, criterion_main};
+use pollux_benches::{Criterion, Error, Time, pool, report, settings};
 use pollux_mempool::ring::{Mpmc, spsc};
 use pollux_mempool::{Burst, Mempool, PoolCache};
 
-type Group<'a> = BenchmarkGroup<'a, WallTime>;
+type Group<'a> = BenchmarkGroup<'a, Time>;
 
 fn allocate(c: &mut Criterion) {
     let mut group = c.benchmark_group("pool");

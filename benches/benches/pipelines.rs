@@ -5,10 +5,10 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Throughput, criterion_group, criterion_main};
 use pollux_benches::{
-    BOARDS, BUNCH, Error, SEED, STEP, containers, events, frame, noisy_events, pool, report,
-    settings,
+    BOARDS, BUNCH, Criterion, Error, SEED, STEP, containers, events, frame, noisy_events, pool,
+    report, settings,
 };
 use pollux_emulator::physics::{Rings, TruthEvent};
 use pollux_mempool::time::Tsc;

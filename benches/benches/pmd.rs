@@ -3,8 +3,8 @@
 
 use std::hint::black_box;
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use pollux_benches::{Error, frame, pool, port, report, settings};
+use criterion::{BenchmarkId, Throughput, criterion_group, criterion_main};
+use pollux_benches::{Criterion, Error, frame, pool, port, report, settings};
 use pollux_mempool::Burst;
 use pollux_pmd::StartedPort;
 use pollux_pmd::net::{ParseOptions, Parsed, parse};

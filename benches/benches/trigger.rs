@@ -7,10 +7,11 @@ use std::num::NonZero;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Throughput, criterion_group, criterion_main};
 use pollux_benches::chain::{BURST, Chain, PORT, renumber};
 use pollux_benches::{
-    BOARDS, BUNCH, Error, containers, events, frame, noisy_events, pool, report, settings,
+    BOARDS, BUNCH, Criterion, Error, containers, events, frame, noisy_events, pool, report,
+    settings,
 };
 use pollux_emulator::physics::{Rings, TruthEvent};
 use pollux_mempool::{Burst, PoolCache};

@@ -5,18 +5,23 @@
 //! are in docs/performance.md.
 
 pub mod chain;
+mod time;
 pub mod witness;
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
-use criterion::Criterion;
 use pollux_emulator::physics::{EventModel, ModelConfig, Rings, TruthEvent};
 use pollux_mempool::{Mempool, PoolConfig};
 use pollux_pipelines::formats::hits::{HitsWriter, MAX_FRAME};
 use pollux_pipelines::formats::mtp::SOURCE_RICH;
 use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpEndpoint, UdpTemplate};
 use pollux_pmd::{PortConfig, Registry, StartedPort};
+
+pub use self::time::Time;
+
+/// Measures, and says how many cycles an element takes.
+pub type Criterion = criterion::Criterion<Time>;
 
 /// Why a benchmark cannot be set up.
 pub type Error = Box<dyn std::error::Error>;
@@ -34,9 +39,12 @@ pub const BUNCH: u64 = 24;
 pub const SEED: u64 = 20_260_101;
 
 /// Long enough for the frequency to settle, short enough that all benchmarks take two minutes.
+/// The machine's jitter is printed beside.
 #[must_use]
 pub fn settings() -> Criterion {
-    Criterion::default()
+    println!("{}", time::jitter());
+    criterion::Criterion::default()
+        .with_measurement(Time)
         .sample_size(30)
         .warm_up_time(Duration::from_millis(300))
         .measurement_time(Duration::from_millis(1500))
