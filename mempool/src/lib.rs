@@ -58,5 +58,5 @@ pub use iova::{Iova, IovaMap};
 pub use mbuf::{ChecksumRequest, Mbuf, MbufFlags, Segments};
 pub use mbuf_ring::{MbufConsumer, MbufProducer, mbuf_ring};
 pub use objects::ObjectCache;
-pub use pool::{MAX_BUFFERS, MAX_ROOM, Mempool, PoolConfig, PoolError, PoolId};
+pub use pool::{MAX_BUFFERS, MAX_ROOM, Mempool, PoolConfig, PoolError, PoolId, Rooms};
 pub use region::{MemoryRegion, RegionError};

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   headers, private to the process      region of the pool, for devices and peers too
-//!   +------------------+  i * stride     +----------+-------------------+----------+
+//!   +------------------+     its place   +----------+-------------------+----------+
 //!   | header i         | --------------> | headroom | data (len bytes)  | tailroom |
 //!   +------------------+                 +----------+-------------------+----------+
 //!   |<---- 64 B ------>|                 |<- room: stride bytes, a multiple of 64 ->|

@@ -2,6 +2,7 @@
 //! holds the free ones.
 
 mod config;
+mod rooms;
 
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
@@ -13,11 +14,11 @@ use crate::burst::Burst;
 use crate::cache::PoolCache;
 use crate::depot::Depot;
 use crate::mbuf::{Extent, Header, MAX_SEGMENTS, Mbuf, Place, RawMbuf};
-use crate::region::MemoryRegion;
+use crate::region::{BASE_PAGE, HUGE_PAGE, MemoryRegion, PageSize};
 use crate::time::{Tsc, WireTime};
 
 pub use config::{MAX_BUFFERS, MAX_ROOM, PoolConfig, PoolError};
-use config::{headers, stride};
+pub use rooms::Rooms;
 
 /// Identity of a pool, for comparison only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,10 +34,9 @@ impl PoolId {
 /// The pool itself: lives until all handles are dropped and all buffers are back.
 pub(crate) struct PoolInner {
     depot: Depot<RawMbuf>,
-    /// Where the rooms begin in `region`: its first byte.
-    rooms: NonNull<u8>,
-    stride: usize,
-    buffers: usize,
+    /// The first byte of `region`.
+    start: NonNull<u8>,
+    rooms: Rooms,
     region: Arc<MemoryRegion>,
     /// One header for each buffer, in memory that nobody else is told of.
     headers: MemoryRegion,
@@ -52,16 +52,16 @@ impl PoolInner {
         &self.fresh
     }
 
-    /// Bytes of a buffer's room, and from one to the next.
+    /// Bytes of a buffer's room.
     #[inline]
     pub(crate) fn stride(&self) -> usize {
-        self.stride
+        self.rooms.stride()
     }
 
     /// The byte at this offset of the region.
     #[inline]
     pub(crate) fn at(&self, offset: usize) -> *mut u8 {
-        self.rooms.as_ptr().wrapping_add(offset)
+        self.start.as_ptr().wrapping_add(offset)
     }
 
     /// Number of the buffer with this header.
@@ -126,8 +126,12 @@ impl Mempool {
     /// # Errors
     /// A size out of its limits, or memory that cannot be had; the message names the limit.
     pub fn new(config: PoolConfig) -> Result<Self, PoolError> {
-        let stride = stride(&config)?;
-        let region = MemoryRegion::builder(config.buffers * stride)
+        // Enough whichever pages it gets: in others than these there is no more left over.
+        let page_size = match config.pages {
+            PageSize::Kib4 => BASE_PAGE,
+            PageSize::Auto | PageSize::Mib2 | PageSize::Gib1 => HUGE_PAGE,
+        };
+        let region = MemoryRegion::builder(config::rooms(&config, page_size)?.span())
             .pages(config.pages)
             .numa_node(config.numa_node)
             .lock(config.lock)
@@ -142,22 +146,22 @@ impl Mempool {
     /// # Errors
     /// A size out of its limits, a region that is too small, or no memory for the headers.
     pub fn in_region(region: MemoryRegion, config: &PoolConfig) -> Result<Self, PoolError> {
-        let stride = stride(config)?;
+        let rooms = config::rooms(config, region.page_size())?;
         let buffers = config.buffers;
-        if buffers * stride > region.len() {
+        if rooms.span() > region.len() {
             return Err(PoolError::RegionTooSmall {
                 buffers,
-                stride,
+                stride: rooms.stride(),
+                needed: rooms.span(),
                 region: region.len(),
             });
         }
-        let headers = headers(config, &region)?;
+        let headers = config::headers(config, &region)?;
         let first = headers.as_ptr().cast::<Header>();
         let inner = PoolInner {
             depot: Depot::new(buffers)?,
-            rooms: region.as_ptr(),
-            stride,
-            buffers,
+            start: region.as_ptr(),
+            rooms,
             region: Arc::new(region),
             headers,
             data_room: config.data_room as u32,
@@ -178,7 +182,7 @@ impl Mempool {
                 wire: WireTime(0),
                 arrival: Tsc(0),
                 owners: AtomicU32::new(1),
-                place: Place::of(index * stride),
+                place: Place::of(rooms.offset(index)),
             };
             // SAFETY: inside the headers' memory, and nobody knows of it yet.
             unsafe { raw.0.write(header) };
@@ -257,7 +261,7 @@ impl Mempool {
     /// Buffers that the pool has in all.
     #[must_use]
     pub fn buffers(&self) -> usize {
-        self.inner().buffers
+        self.inner().rooms.buffers()
     }
 
     /// Bytes of data that one buffer holds behind the headroom.
@@ -272,21 +276,17 @@ impl Mempool {
         self.data_room() * self.buffers().min(usize::from(MAX_SEGMENTS))
     }
 
-    /// Bytes from one buffer's room (headroom, data and tailroom) to the next one's in the region:
-    /// `headroom + data_room`, rounded up to 64.
+    /// Bytes of a buffer's room (headroom, data and tailroom): `headroom + data_room`, rounded up
+    /// to 64.
     #[must_use]
     pub fn stride(&self) -> usize {
-        self.inner().stride
+        self.inner().stride()
     }
 
-    /// Number of the buffer in whose room the byte at `offset` of the region lies; `None` behind
-    /// the last room. With [`Mbuf::index`] it tells a driver which of its posted buffers a device
-    /// speaks of.
+    /// Where the rooms of its buffers lie in its region.
     #[must_use]
-    #[inline]
-    pub fn index_at(&self, offset: usize) -> Option<u32> {
-        let index = offset / self.stride();
-        (index < self.buffers()).then_some(index as u32)
+    pub fn rooms(&self) -> Rooms {
+        self.inner().rooms
     }
 
     /// The way between its buffers and an array that has an element for each of them, and that begins
@@ -297,7 +297,7 @@ impl Mempool {
     }
 
     /// The memory that the buffers' rooms lie in, to be made known to a device: bytes of frames
-    /// and nothing else. The room of buffer `i` begins at `i * stride`.
+    /// and nothing else, where the [rooms](Self::rooms) say.
     #[must_use]
     pub fn region(&self) -> &Arc<MemoryRegion> {
         &self.inner().region

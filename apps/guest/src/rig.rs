@@ -251,13 +251,15 @@ impl End {
         found.map_or(0, |(_, count)| *count)
     }
 
-    /// What the device has counted, without zeros.
+    /// What the device has counted, without zeros, and how many frames its queues could not send.
     fn counted(&self) -> String {
         let statistics = self.port.statistics();
         let counters = statistics.iter().filter(|(_, count)| *count > 0);
-        let words: Vec<_> = counters
+        let mut words: Vec<_> = counters
             .map(|(name, count)| format!("{name} {count}"))
             .collect();
+        let errors: u64 = self.tx.iter().map(|tx| tx.sent().errors()).sum();
+        words.push(format!("errors {errors}"));
         words.join(", ")
     }
 }

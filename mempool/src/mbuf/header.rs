@@ -82,7 +82,7 @@ impl Extent {
 }
 
 /// Where a room begins in the region of its pool, in cache lines: half of what an address takes,
-/// and no multiplication by the stride on the way to the data.
+/// and nothing to be multiplied on the way to the data.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct Place(u32);

@@ -1,7 +1,8 @@
 //! What a pool shall be, and why it cannot.
 
+use super::Rooms;
 use crate::mbuf::{Header, LINE, Place};
-use crate::region::{BASE_PAGE, Lock, MemoryRegion, PageSize, RegionError};
+use crate::region::{BASE_PAGE, HUGE_PAGE, Lock, MemoryRegion, PageSize, RegionError};
 use crate::ring::RingError;
 
 /// Most buffers that a pool may have.
@@ -68,16 +69,18 @@ pub enum PoolError {
     TooLarge {
         /// Buffers asked for.
         buffers: usize,
-        /// Bytes from one buffer to the next.
+        /// Bytes of a buffer.
         stride: usize,
     },
     /// The region does not hold the buffers.
-    #[error("{buffers} buffers of {stride} B need {} B, the region has {region}", buffers.saturating_mul(*stride))]
+    #[error("{buffers} buffers of {stride} B need {needed} B, the region has {region}")]
     RegionTooSmall {
         /// Buffers asked for.
         buffers: usize,
-        /// Bytes from one buffer to the next.
+        /// Bytes of a buffer.
         stride: usize,
+        /// Bytes that they take, in pages of the region's.
+        needed: usize,
         /// Bytes in the region.
         region: usize,
     },
@@ -100,8 +103,8 @@ pub enum PoolError {
     Ring(#[from] RingError),
 }
 
-/// Bytes of a room, in whole cache lines: no two buffers share one. Checks all sizes.
-pub(super) fn stride(config: &PoolConfig) -> Result<usize, PoolError> {
+/// Rooms in pages of this size, of whole cache lines: no two buffers share one. Checks all sizes.
+pub(super) fn rooms(config: &PoolConfig, page_size: usize) -> Result<Rooms, PoolError> {
     let &PoolConfig {
         buffers,
         data_room,
@@ -118,10 +121,11 @@ pub(super) fn stride(config: &PoolConfig) -> Result<usize, PoolError> {
         return Err(PoolError::Buffers(buffers));
     }
     let stride = (headroom + data_room).next_multiple_of(LINE);
-    if buffers * stride > Place::LIMIT {
+    let rooms = Rooms::new(buffers, stride, page_size);
+    if rooms.span() > Place::LIMIT {
         return Err(PoolError::TooLarge { buffers, stride });
     }
-    Ok(stride)
+    Ok(rooms)
 }
 
 /// Memory for the headers, placed as the region of the rooms is. Its descriptor is never given
@@ -130,12 +134,11 @@ pub(super) fn headers(
     config: &PoolConfig,
     rooms: &MemoryRegion,
 ) -> Result<MemoryRegion, RegionError> {
-    const HUGE: usize = 2 << 20;
     let len = config.buffers * size_of::<Header>();
     let (pages, len) = match config.pages {
         _ if rooms.page_size() == BASE_PAGE => (PageSize::Kib4, len),
         // Asked for less than a hugepage, it would take normal ones.
-        PageSize::Auto => (PageSize::Auto, len.max(HUGE)),
+        PageSize::Auto => (PageSize::Auto, len.max(HUGE_PAGE)),
         _ => (PageSize::Mib2, len),
     };
     MemoryRegion::builder(len)

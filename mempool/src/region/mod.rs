@@ -18,6 +18,9 @@ pub(crate) use sys::available_memory;
 /// Size of a normal page, and of a guard.
 pub(crate) const BASE_PAGE: usize = 4096;
 
+/// Size of the smaller hugepages.
+pub(crate) const HUGE_PAGE: usize = 2 << 20;
+
 /// The size of the pages that a region is made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PageSize {
@@ -38,7 +41,7 @@ impl PageSize {
     fn candidates(self, len: usize) -> impl Iterator<Item = usize> {
         let all: [(Self, usize); 3] = [
             (Self::Gib1, 1 << 30),
-            (Self::Mib2, 2 << 20),
+            (Self::Mib2, HUGE_PAGE),
             (Self::Kib4, BASE_PAGE),
         ];
         all.into_iter().filter_map(move |(size, page)| {
@@ -457,7 +460,7 @@ fn create(page: usize) -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let flags = match page {
         BASE_PAGE => flags,
-        page if page == 2 << 20 => flags | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB,
+        HUGE_PAGE => flags | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB,
         _ => flags | MemfdFlags::HUGETLB | MemfdFlags::HUGE_1GB,
     };
     Ok(rustix::fs::memfd_create("pollux", flags)?)

@@ -249,7 +249,7 @@ impl Twins {
 
     /// Fills in a twin: all that stays the same, and what DPDK expects of a free buffer.
     fn write(&self, index: u32, iova: Option<&IovaMap>) -> Result<(), String> {
-        let (offset, stride) = (index as usize * self.pool.stride(), self.pool.stride());
+        let (offset, stride) = (self.pool.rooms().offset(index as usize), self.pool.stride());
         let room = self
             .pool
             .region()
