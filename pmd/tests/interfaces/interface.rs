@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use pollux_mempool::time::Ns;
 use pollux_mempool::{Mempool, PoolConfig};
-use pollux_netns::{Cable, assert_udp, payload, udp_frame};
+use pollux_netns::{Cable, Namespace, assert_udp, payload, udp_frame};
 use pollux_pmd::lcore::idle::{Idle, IdlePolicy};
 use pollux_pmd::{PortConfig, PortError, Registry, RxState, TscClock};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
@@ -20,6 +20,20 @@ pub(crate) fn open_error(net: &Cable, spec: &str) -> String {
     match Port::try_open(&net.a, spec, 1, 64) {
         Ok(_) => panic!("{spec} opened"),
         Err(error) => error.to_string(),
+    }
+}
+
+/// Whether an interface takes frames for all stations.
+pub(crate) fn is_promiscuous(net: &Namespace) -> bool {
+    net.ip("-d link show va").contains("promiscuity 1")
+}
+
+/// Waits until an interface does not, once the port is stopped that had asked for it. A program that
+/// another test is starting has a copy of the closed socket until it runs.
+pub(crate) fn promiscuity_ends(net: &Namespace) {
+    let began = Instant::now();
+    while is_promiscuous(net) {
+        assert!(began.elapsed() < PATIENCE, "still promiscuous");
     }
 }
 

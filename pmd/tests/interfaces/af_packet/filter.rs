@@ -1,10 +1,9 @@
 //! Frames for others, as asked for; counters that say the same as the ledger and the peer.
 
-use std::time::Instant;
+use pollux_netns::{Cable, MAC_B, payload, udp_frame};
 
-use pollux_netns::{Cable, MAC_B, Namespace, payload, udp_frame};
-
-use crate::common::{PATIENCE, Port};
+use crate::common::Port;
+use crate::interface::{is_promiscuous, promiscuity_ends};
 
 const GROUP: [u8; 6] = [1, 0, 0x5e, 0, 0, 0xfb];
 const OTHER_GROUP: [u8; 6] = [0x33, 0x33, 0, 0, 0, 0x07];
@@ -82,24 +81,16 @@ fn frames_for_others_come_when_asked_for() {
     }
 }
 
-fn mode(namespace: &Namespace) -> bool {
-    namespace.ip("-d link show va").contains("promiscuity 1")
-}
-
 #[test]
 fn the_interface_is_promiscuous_as_long_as_the_port_runs() {
     let Some(cable) = Cable::new(1500) else {
         return;
     };
-    assert!(!mode(&cable.a));
+    assert!(!is_promiscuous(&cable.a));
     let port = Port::open(&cable, "af_packet:va,promisc");
-    assert!(mode(&cable.a));
+    assert!(is_promiscuous(&cable.a));
     port.stop();
-    // A program that another test is starting has a copy of the closed socket until it runs.
-    let began = Instant::now();
-    while mode(&cable.a) {
-        assert!(began.elapsed() < PATIENCE, "still promiscuous");
-    }
+    promiscuity_ends(&cable.a);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use pollux_netns::{Cable, udp_frame};
 use pollux_pmd::Cause;
 
 use crate::common::Port;
+use crate::interface::{is_promiscuous, promiscuity_ends};
 
 /// The near end's kernel has an address too, and knows the far end.
 fn with_kernel_at_both_ends() -> Option<Cable> {
@@ -85,16 +86,15 @@ fn other_protocols_are_dropped_and_counted() {
 fn frames_for_other_stations_come_where_the_interface_takes_them() {
     // A veth takes all; what is seen here is that asking for it works, and ends.
     let Some(net) = Cable::new(1500) else { return };
-    let promiscuous = || net.a.ip("-d link show va").contains("promiscuity 1");
     let spec = "af_xdp:va,promisc=on,multicast=01:00:5e:01:02:03";
     let port = Port::open(&net, spec);
-    assert!(promiscuous());
+    assert!(is_promiscuous(&net.a));
     assert!(
         net.a
             .ip("maddress show dev va")
             .contains("01:00:5e:01:02:03")
     );
     port.stop();
-    assert!(!promiscuous());
+    promiscuity_ends(&net.a);
     drop(udp_frame(1, &[]));
 }
