@@ -14,7 +14,7 @@ use crate::burst::Burst;
 use crate::cache::PoolCache;
 use crate::depot::Depot;
 use crate::mbuf::{Extent, Header, MAX_SEGMENTS, Mbuf, Place, RawMbuf};
-use crate::region::{BASE_PAGE, HUGE_PAGE, MemoryRegion, PageSize};
+use crate::region::{BASE_PAGE, GIANT_PAGE, HUGE_PAGE, MemoryRegion, PageSize};
 use crate::time::{Tsc, WireTime};
 
 pub use config::{MAX_BUFFERS, MAX_ROOM, PoolConfig, PoolError};
@@ -126,10 +126,11 @@ impl Mempool {
     /// # Errors
     /// A size out of its limits, or memory that cannot be had; the message names the limit.
     pub fn new(config: PoolConfig) -> Result<Self, PoolError> {
-        // Enough whichever pages it gets: in others than these there is no more left over.
         let page_size = match config.pages {
             PageSize::Kib4 => BASE_PAGE,
-            PageSize::Auto | PageSize::Mib2 | PageSize::Gib1 => HUGE_PAGE,
+            // Enough whichever pages it gets: in others less is left over.
+            PageSize::Auto | PageSize::Mib2 => HUGE_PAGE,
+            PageSize::Gib1 => GIANT_PAGE,
         };
         let region = MemoryRegion::builder(config::rooms(&config, page_size)?.span())
             .pages(config.pages)
@@ -140,7 +141,8 @@ impl Mempool {
     }
 
     /// Makes a pool at the start of a region that the caller has mapped (and perhaps registered
-    /// with a device). Only the headers, which never lie in it, follow the page size, NUMA node
+    /// with a device). In hugepages the rest of each page, which has no room for a whole buffer,
+    /// stays unused. Only the headers, which never lie in it, follow the page size, NUMA node
     /// and lock in `config`.
     ///
     /// # Errors

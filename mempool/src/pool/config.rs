@@ -63,7 +63,7 @@ pub enum PoolError {
     },
     /// The buffers are too many and too large to be numbered.
     #[error(
-        "{buffers} buffers of {stride} B: a pool has at most {} GiB; make several",
+        "{buffers} buffers of {stride} B need {needed} B: a pool has at most {} GiB; make several",
         Place::LIMIT >> 30
     )]
     TooLarge {
@@ -71,6 +71,8 @@ pub enum PoolError {
         buffers: usize,
         /// Bytes of a buffer.
         stride: usize,
+        /// Bytes that they take, in pages of the size that was asked for.
+        needed: usize,
     },
     /// The region does not hold the buffers.
     #[error("{buffers} buffers of {stride} B need {needed} B, the region has {region}")]
@@ -123,7 +125,11 @@ pub(super) fn rooms(config: &PoolConfig, page_size: usize) -> Result<Rooms, Pool
     let stride = (headroom + data_room).next_multiple_of(LINE);
     let rooms = Rooms::new(buffers, stride, page_size);
     if rooms.span() > Place::LIMIT {
-        return Err(PoolError::TooLarge { buffers, stride });
+        return Err(PoolError::TooLarge {
+            buffers,
+            stride,
+            needed: rooms.span(),
+        });
     }
     Ok(rooms)
 }

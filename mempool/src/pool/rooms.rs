@@ -23,7 +23,7 @@ impl Rooms {
     /// So many rooms of `stride` bytes, at most [`MAX_ROOM`](super::MAX_ROOM), in a region of pages
     /// of this size.
     pub(super) fn new(buffers: usize, stride: usize, page_size: usize) -> Self {
-        // Normal pages are smaller than most rooms, and given to no device without an IOMMU.
+        // Normal pages are smaller than most rooms: who needs each in one piece takes hugepages.
         let (per_page, page_shift) = if page_size == BASE_PAGE {
             (usize::MAX, usize::BITS - 1)
         } else {

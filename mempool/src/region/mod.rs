@@ -21,6 +21,9 @@ pub(crate) const BASE_PAGE: usize = 4096;
 /// Size of the smaller hugepages.
 pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
+/// And of the larger ones.
+pub(crate) const GIANT_PAGE: usize = 1 << 30;
+
 /// The size of the pages that a region is made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PageSize {
@@ -40,7 +43,7 @@ impl PageSize {
     /// What to try for a region of `len` bytes, in this order.
     fn candidates(self, len: usize) -> impl Iterator<Item = usize> {
         let all: [(Self, usize); 3] = [
-            (Self::Gib1, 1 << 30),
+            (Self::Gib1, GIANT_PAGE),
             (Self::Mib2, HUGE_PAGE),
             (Self::Kib4, BASE_PAGE),
         ];

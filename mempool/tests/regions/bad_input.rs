@@ -94,7 +94,8 @@ fn a_pool_larger_than_its_numbers_is_refused() {
         error,
         PoolError::TooLarge {
             buffers: MAX_BUFFERS,
-            stride: 524_288
+            stride: 524_288,
+            ..
         }
     ));
     assert!(error.to_string().contains("at most 256 GiB"), "{error}");
