@@ -210,6 +210,9 @@ fn run(rig: &mut Rig, fragments: &[Part], batches: &[usize]) {
     rig.finish();
 }
 
+/// Open events: more than there are fragments.
+const NO_LIMIT: usize = 1024;
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
@@ -219,7 +222,7 @@ proptest! {
         (start, step, spacing) in (0u64..1 << 41, 1u64..300, 0u64..40),
         ways in proptest::collection::vec(way(), 1..800),
         window_slots in prop_oneof![Just(1u64), 2u64..=128],
-        (horizon_us, max_open) in (30u64..500, prop_oneof![2usize..40, Just(4096)]),
+        (horizon_us, max_open) in (30u64..500, prop_oneof![2usize..40, Just(NO_LIMIT)]),
         ends in proptest::collection::vec(any::<bool>(), 1..40),
         batches in proptest::collection::vec(1usize..40, 1..10),
     ) {
@@ -262,7 +265,11 @@ proptest! {
         start in 0u64..1 << 60,
         ways in proptest::collection::vec(way(), 1..800),
     ) {
-        let options = BuildOptions { deadline_us: 1_000_000, ..BuildOptions::default() };
+        let options = BuildOptions {
+            deadline_us: 1_000_000,
+            max_open: NO_LIMIT,
+            ..BuildOptions::default()
+        };
         let kept = |way: &Way| if let Way::Corrupt(_) = way { Way::Lost } else { *way };
         let ways: Vec<_> = ways.iter().map(kept).collect();
         // An event that stays incomplete keeps all younger ones waiting.

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::f32::consts::TAU;
 use std::net::SocketAddrV4;
+use std::sync::LazyLock;
 
 use pollux_mempool::time::Tsc;
 use pollux_mempool::{Mbuf, Mempool, PoolCache, PoolConfig};
@@ -33,10 +34,12 @@ pub(crate) fn env(sources: usize) -> StageEnv {
     }
 }
 
-/// An event in a pool of its own.
+/// An event in which rings were looked for.
 pub(crate) fn reconstructed(head: &EventHead, hits: &[Hit], rings: &[Ring]) -> Reconstructed {
-    let pool = event_pool(2, PoolConfig::default()).unwrap();
-    let mut draft = Draft::new(&mut pool.cache(2).unwrap()).unwrap();
+    /// More than any test has at once.
+    static EVENTS: LazyLock<Mempool> =
+        LazyLock::new(|| event_pool(256, PoolConfig::default()).unwrap());
+    let mut draft = Draft::new(&mut EVENTS.cache(2).unwrap()).unwrap();
     assert!(draft.insert(0, hits));
     draft.finish(head, Span::default()).reconstructed(rings)
 }

@@ -6,7 +6,7 @@ use pollux_mempool::Burst;
 
 use super::*;
 
-const FRAMES: u32 = 4000;
+const FRAMES: u32 = 2000;
 
 /// Without merging, a receive buffer has to hold the longest.
 fn len(number: u32, features: RingFeatures) -> usize {
