@@ -14,7 +14,7 @@ use crate::burst::Burst;
 use crate::cache::PoolCache;
 use crate::depot::Depot;
 use crate::mbuf::{Extent, Header, MAX_SEGMENTS, Mbuf, Place, RawMbuf};
-use crate::region::{BASE_PAGE, GIANT_PAGE, HUGE_PAGE, MemoryRegion, PageSize};
+use crate::region::{HUGE_PAGE, MemoryRegion};
 use crate::time::{Tsc, WireTime};
 
 pub use config::{MAX_BUFFERS, MAX_ROOM, PoolConfig, PoolError};
@@ -126,12 +126,8 @@ impl Mempool {
     /// # Errors
     /// A size out of its limits, or memory that cannot be had; the message names the limit.
     pub fn new(config: PoolConfig) -> Result<Self, PoolError> {
-        let page_size = match config.pages {
-            PageSize::Kib4 => BASE_PAGE,
-            // Enough whichever pages it gets: in others less is left over.
-            PageSize::Auto | PageSize::Mib2 => HUGE_PAGE,
-            PageSize::Gib1 => GIANT_PAGE,
-        };
+        // Enough whichever pages it gets: in none more is left over than in the smaller hugepages.
+        let page_size = config.pages.bytes().unwrap_or(HUGE_PAGE);
         let region = MemoryRegion::builder(config::rooms(&config, page_size)?.span())
             .pages(config.pages)
             .numa_node(config.numa_node)

@@ -85,12 +85,12 @@ impl Rooms {
 mod tests {
     use super::*;
     use crate::pool::MAX_ROOM;
-
-    const MIB2: usize = 2 << 20;
+    use crate::region::{HUGE_PAGE, PageSize};
 
     #[test]
     fn every_place_is_in_the_room_that_the_division_finds() {
-        for page in [BASE_PAGE, MIB2, 1 << 30] {
+        let sizes = [PageSize::Kib4, PageSize::Mib2, PageSize::Gib1];
+        for page in sizes.into_iter().filter_map(PageSize::bytes) {
             for stride in [64, 2048, 2176, 2240, 4096, 9152, 65_472, 700_032, MAX_ROOM] {
                 let rooms = Rooms::new((1 << 38) / stride / 2, stride, page);
                 let last = rooms.buffers - 1;
@@ -106,7 +106,7 @@ mod tests {
                     }
                 }
                 assert_eq!(rooms.span(), rooms.offset(last) + stride);
-                for behind in [rooms.span(), rooms.span() + MIB2, usize::MAX] {
+                for behind in [rooms.span(), rooms.span() + HUGE_PAGE, usize::MAX] {
                     assert_eq!(rooms.index_at(behind), None);
                 }
             }
@@ -115,13 +115,16 @@ mod tests {
 
     #[test]
     fn what_a_page_has_no_room_for_is_nobodys() {
-        let rooms = Rooms::new(2000, 2176, MIB2);
-        let fit = MIB2 / 2176;
-        assert_eq!(rooms.offset(fit - 1) + 2 * 2176, MIB2 + 2176 - MIB2 % 2176);
+        let rooms = Rooms::new(2000, 2176, HUGE_PAGE);
+        let fit = HUGE_PAGE / 2176;
+        assert_eq!(
+            rooms.offset(fit - 1) + 2 * 2176,
+            HUGE_PAGE + 2176 - HUGE_PAGE % 2176
+        );
         assert_eq!(rooms.index_at(fit * 2176), None);
-        assert_eq!(rooms.index_at(MIB2 - 1), None);
-        assert_eq!(rooms.index_at(MIB2), Some(fit));
-        assert_eq!(rooms.offset(2 * fit), 2 * MIB2);
+        assert_eq!(rooms.index_at(HUGE_PAGE - 1), None);
+        assert_eq!(rooms.index_at(HUGE_PAGE), Some(fit));
+        assert_eq!(rooms.offset(2 * fit), 2 * HUGE_PAGE);
         let packed = Rooms::new(2000, 2176, BASE_PAGE);
         assert_eq!(packed.span(), 2000 * 2176);
         assert_eq!(packed.offset(fit), fit * 2176);

@@ -21,9 +21,6 @@ pub(crate) const BASE_PAGE: usize = 4096;
 /// Size of the smaller hugepages.
 pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
-/// And of the larger ones.
-pub(crate) const GIANT_PAGE: usize = 1 << 30;
-
 /// The size of the pages that a region is made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PageSize {
@@ -40,17 +37,24 @@ pub enum PageSize {
 }
 
 impl PageSize {
+    /// Bytes of such a page, where it is of one size.
+    pub(crate) const fn bytes(self) -> Option<usize> {
+        match self {
+            Self::Auto => None,
+            Self::Kib4 => Some(BASE_PAGE),
+            Self::Mib2 => Some(HUGE_PAGE),
+            Self::Gib1 => Some(1 << 30),
+        }
+    }
+
     /// What to try for a region of `len` bytes, in this order.
     fn candidates(self, len: usize) -> impl Iterator<Item = usize> {
-        let all: [(Self, usize); 3] = [
-            (Self::Gib1, GIANT_PAGE),
-            (Self::Mib2, HUGE_PAGE),
-            (Self::Kib4, BASE_PAGE),
-        ];
-        all.into_iter().filter_map(move |(size, page)| {
-            let fits = self == Self::Auto && (page <= len || page == BASE_PAGE);
-            (fits || self == size).then_some(page)
-        })
+        let all = [Self::Gib1, Self::Mib2, Self::Kib4].into_iter();
+        all.filter_map(Self::bytes)
+            .filter(move |&page| match self.bytes() {
+                None => page <= len || page == BASE_PAGE,
+                Some(asked) => page == asked,
+            })
     }
 }
 
@@ -497,7 +501,7 @@ mod tests {
 
     #[test]
     fn a_shortage_of_hugepages_leaves_no_hole_in_the_reservation() {
-        let page = 2 << 20;
+        let page = HUGE_PAGE;
         let Ok(fd) = create(page) else {
             println!("skipped: no hugepages of 2 MiB on this machine");
             return;

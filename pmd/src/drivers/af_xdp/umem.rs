@@ -23,7 +23,6 @@ const ADDRESS: u64 = (1 << OFFSET_SHIFT) - 1;
 pub(super) struct Umem {
     pool: Mempool,
     base: usize,
-    len: usize,
     rooms: Rooms,
     chunk: usize,
     /// What the pool promises to have in front of a frame beyond the kernel's own headroom.
@@ -51,7 +50,6 @@ impl Umem {
         }
         Ok(Self {
             base: pool.region().as_ptr().addr().get(),
-            len: pool.rooms().span(),
             rooms: pool.rooms(),
             chunk,
             headroom,
@@ -82,7 +80,7 @@ impl Umem {
     pub(super) fn registration(&self) -> libc::xdp_umem_reg {
         libc::xdp_umem_reg {
             addr: self.base as u64,
-            len: self.len as u64,
+            len: self.rooms.span() as u64,
             chunk_size: self.chunk as u32,
             headroom: self.headroom as u32,
             flags: if self.is_aligned() {
@@ -103,7 +101,7 @@ impl Umem {
     /// Whether the kernel can send a piece of a frame from where it lies.
     pub(super) fn can_send_piece(&self, bytes: &[u8]) -> bool {
         let offset = bytes.as_ptr().addr().wrapping_sub(self.base);
-        offset < self.len && (1..=self.chunk).contains(&bytes.len())
+        offset < self.rooms.span() && (1..=self.chunk).contains(&bytes.len())
     }
 
     /// A copy of a frame in as few buffers of the pool as it needs; `None` if there are not so many
