@@ -23,7 +23,11 @@ type Words = [u64; WORDS];
 
 /// What an element looks like. All that changes from frame to frame, and all that tells whether a
 /// frame is plain, is in one window of it: so one move reads it, and one writes it.
-pub trait Element {
+///
+/// # Safety
+/// The constants are those of a type whose values lie `SPACING` bytes apart: the window is inside of
+/// it, and any bytes are valid there. Addresses are computed from them without a check.
+pub unsafe trait Element {
     /// Bytes from one element to the next: an odd number of cache lines.
     const SPACING: usize;
     /// Where the window begins in an element.
@@ -109,7 +113,13 @@ impl<E: Element> Beside<E> {
     const PLAIN: Words = words(&E::PLAIN);
     const REQUIRED: Words = words(&E::REQUIRED);
 
-    pub(crate) fn new(pool: &Mempool, headers: NonNull<Header>, elements: NonNull<u8>) -> Self {
+    /// # Safety
+    /// As for [`Mempool::beside`]; the headers are those of the pool.
+    pub(crate) unsafe fn new(
+        pool: &Mempool,
+        headers: NonNull<Header>,
+        elements: NonNull<u8>,
+    ) -> Self {
         let (header, element) = (headers.addr().get(), elements.addr().get());
         Self {
             headers,
@@ -143,7 +153,8 @@ impl<E: Element> Beside<E> {
     unsafe fn element_at(&self, header: usize) -> NonNull<u8> {
         let multiplied = header.wrapping_mul(Self::LINES);
         let at = multiplied.wrapping_add(self.to_element);
-        // SAFETY: by the caller's promise that is in the array, and not 0, where nothing lies.
+        // SAFETY: by the caller's promise the header is one of the pool, so that this is in the array
+        // that `new` was promised, and not 0, where nothing lies.
         unsafe { NonNull::new_unchecked(self.elements.as_ptr().with_addr(at)) }
     }
 

@@ -232,43 +232,41 @@ impl PoolCache {
     /// `raws` are reset single segments of this pool whose ownership the caller gives up here.
     #[inline(always)]
     unsafe fn put(&mut self, raws: &[RawMbuf]) {
-        let pool = self.pool_ptr;
+        let pool = self.pool.inner();
         // SAFETY: what the stock flushes are unreturned, reset buffers of this pool.
-        self.stock
-            .put(raws, |cold| unsafe { give_back(pool, cold) });
+        self.stock.put(raws, |cold| unsafe { flush(pool, cold) });
     }
 
     /// A chain, or a buffer of another pool.
     #[cold]
     fn free_odd(&mut self, mbuf: Mbuf) {
-        let own = self.pool_ptr;
+        let (own, inner) = (self.pool_ptr, self.pool.inner());
         mbuf.dismantle(|pool, raw| {
             if pool == own {
                 // SAFETY: `dismantle` yields each unreturned segment once, reset.
-                self.stock
-                    .put(&[raw], |cold| unsafe { give_back(own, cold) });
+                self.stock.put(&[raw], |cold| unsafe { flush(inner, cold) });
             } else {
                 // SAFETY: as above, of `pool`.
-                unsafe { PoolInner::give_back(pool, &[raw]) };
+                unsafe { PoolInner::give_back(pool, raw) };
             }
         });
     }
 
     /// Returns all buffers in the cache to the depot.
     pub fn flush(&mut self) {
-        let pool = self.pool_ptr;
+        let pool = self.pool.inner();
         // SAFETY: what the stock holds are unreturned, reset buffers of this pool.
-        self.stock.flush(|cold| unsafe { give_back(pool, cold) });
+        self.stock.flush(|cold| unsafe { flush(pool, cold) });
     }
 }
 
 /// A depot has room for all its buffers, so it always takes them.
 ///
 /// # Safety
-/// As for [`PoolInner::give_back`].
-unsafe fn give_back(pool: NonNull<PoolInner>, raws: &[RawMbuf]) -> bool {
+/// As for [`PoolInner::put`].
+unsafe fn flush(pool: &PoolInner, raws: &[RawMbuf]) -> bool {
     // SAFETY: by the caller's promise.
-    unsafe { PoolInner::give_back(pool, raws) };
+    unsafe { pool.put(raws) };
     true
 }
 

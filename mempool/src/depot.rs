@@ -1,42 +1,52 @@
-//! The shared stock of a pool, which also decides who frees the pool.
+//! The shared free list of a pool, which also decides who frees the pool.
+//!
+//! Free buffers are in three places. Poll loops refill and flush their caches at a ring, many
+//! handles at a time. What is freed elsewhere (a dropped buffer, on any thread) goes to a stack on
+//! which a thread that is preempted delays nobody ([`ReturnStack`]), and is taken when the ring has
+//! too few. What has never been taken is kept apart, and is taken when nothing else is left: so no
+//! more elements are in use than have been needed at once, and they stay in the processor's caches,
+//! however many there are.
 //!
 //! A pool of `n` buffers lives until its handles are gone *and* all `n` buffers are back, in any
-//! order and from any thread, and nothing may be counted per packet to find that out. So the
-//! handles are one more element: when the last handle goes, it pushes a token. The push that makes
-//! the count `n + 1` is the last one, whoever does it, and that thread frees the pool.
-//!
-//! Why exactly one thread sees it, and nobody touches the pool afterwards: pushes are published in
-//! the order of the ring's tail, each pusher waits for its turn, and its release store of the tail
-//! is the last thing that it does to the ring. It counts in between: pushes up to its own, less the
-//! pops that it sees. Before the token the count is at most `n`, however stale its look at the pops
-//! is: each element that was pushed again had been popped first, and the acquire chain of the
-//! producers' head shows that pop. From the token on the count is exact: only handles pop, whoever
-//! drops the last one has seen all pops, and the acquire chain of the tail passes that on.
-//!
-//! What nobody has taken yet is kept apart, and is taken when nothing else is left: so no more
-//! elements go round than have been needed at once, and they stay in the processor's caches, however
-//! many there are. What is still there when the last handle goes is pushed before the token.
+//! order and from any thread, and nothing may be counted per packet to find that out. Only handles
+//! reach ring and fresh elements, so when the last handle goes what is in them is final, and what is
+//! missing can only come by the stack. The last handle closes the stack and says how many elements
+//! it waits for; from then on each element that comes is counted instead of being stored. Either the
+//! handle or the element that makes the number zero is the last one, whoever that is, and that
+//! thread frees the pool: it is one atomic number, so exactly one thread sees it become zero, and
+//! nobody touches the pool behind its own step.
 
 use core::mem::MaybeUninit;
 
+use crate::returns::ReturnStack;
 use crate::ring::{Mpmc, RingError};
+use crate::sync::atomic::AtomicUsize;
+use crate::sync::atomic::Ordering::AcqRel;
+use crate::sync::ordering;
 
-/// A stock of at most `n` elements that knows when it is complete for ever.
+/// A free list of at most `n` elements that knows when it is complete for ever.
 pub(crate) struct Depot<T> {
-    /// Those that came back.
+    /// Those that came back through caches.
     ring: Mpmc<T>,
+    /// Numbers of those that came back by themselves.
+    returned: ReturnStack,
     /// Those that have never been taken.
     fresh: Mpmc<T>,
     elements: usize,
+    /// Once closed: elements that have not come back. Before that, less those that came back while
+    /// the last handle was at it (modulo 2^64).
+    missing: AtomicUsize,
 }
 
 impl<T: Copy + Send> Depot<T> {
     /// An empty depot for `elements` elements.
     pub(crate) fn new(elements: usize) -> Result<Self, RingError> {
         Ok(Self {
-            ring: Mpmc::new(elements + 1)?,
+            ring: Mpmc::new(elements)?,
+            returned: ReturnStack::new(elements)?,
             fresh: Mpmc::new(elements)?,
             elements,
+            missing: AtomicUsize::new(0),
         })
     }
 
@@ -46,56 +56,86 @@ impl<T: Copy + Send> Depot<T> {
         self.fresh.push(element)
     }
 
-    /// Puts elements in. `true` means: the caller has completed a closed depot, nobody else will
-    /// ever touch it, free it now. On `false` the caller may not touch the depot again unless it
-    /// holds a handle or an element.
+    /// Puts elements back that came out. For handles, and for threads that are not preempted: others
+    /// wait for one that is.
+    #[inline]
+    pub(crate) fn put(&self, elements: &[T]) {
+        let room = self.ring.push_bulk(elements);
+        debug_assert!(room, "a depot has room for all its elements");
+    }
+
+    /// Gives the element with this number back, from any thread; nobody ever waits for it. `true`
+    /// means: the caller has completed a closed depot, nobody else will ever touch it, free it now.
+    /// On `false` the caller may not touch the depot again unless it holds a handle or an element.
     ///
     /// # Safety
-    /// `depot` is valid, and stays so at least until `elements`, which came out of it (or fill it
-    /// for the first time), are back in.
+    /// `depot` is valid, and stays so at least until this element, which came out of it, is back.
     #[inline]
     #[must_use]
-    pub(crate) unsafe fn push(depot: *const Self, elements: &[T]) -> bool {
-        if elements.is_empty() {
+    pub(crate) unsafe fn give_back(depot: *const Self, number: usize) -> bool {
+        // SAFETY: valid until the element is back; where `push` takes it, nothing follows.
+        if unsafe { ReturnStack::push(&raw const (*depot).returned, number) } {
             return false;
         }
-        // SAFETY: valid until the push is published; not used after that.
-        let (ring, total) = unsafe { (&raw const (*depot).ring, (*depot).elements + 1) };
-        // SAFETY: the ring is valid until the push is published.
-        let last =
-            unsafe { Mpmc::push_bulk_then(ring, elements, |occupancy| occupancy() == total) };
-        debug_assert!(last.is_some(), "a depot has room for all its elements");
-        last == Some(true)
+        // SAFETY: closed, and this element is not counted yet, so the depot is valid until the next
+        // step has counted it, and is not used after that.
+        let missing = unsafe { &(*depot).missing };
+        // Release: what this thread did to the pool comes before its end. Acquire: whoever ends the
+        // pool comes behind all others, whose steps on this number are one release sequence.
+        missing.fetch_sub(1, ordering("depot-missing", AcqRel)) == 1
     }
 
-    /// Takes as many elements as there are, up to `out.len()`, and returns how many.
+    /// Takes as many elements as there are, up to `out.len()`, and returns how many. `of` makes an
+    /// element of its number.
     #[inline]
-    pub(crate) fn pop(&self, out: &mut [MaybeUninit<T>]) -> usize {
-        let again = self.ring.pop_burst(out);
-        match &mut out[again..] {
-            [] => again,
-            rest => again + self.fresh.pop_burst(rest),
+    pub(crate) fn pop(&self, out: &mut [MaybeUninit<T>], of: impl Fn(usize) -> T) -> usize {
+        match self.ring.pop_burst(out) {
+            all if all == out.len() => all,
+            some => some + self.pop_elsewhere(&mut out[some..], of),
         }
     }
 
-    /// Elements in stock now.
-    pub(crate) fn len(&self) -> usize {
-        self.ring.len() + self.fresh.len()
+    #[cold]
+    fn pop_elsewhere(&self, out: &mut [MaybeUninit<T>], of: impl Fn(usize) -> T) -> usize {
+        let returned = self.returned.pop(out, of);
+        match &mut out[returned..] {
+            [] => returned,
+            rest => returned + self.fresh.pop_burst(rest),
+        }
     }
 
-    /// Says that nobody will pop any more. `true` means the same as for [`push`](Self::push).
+    /// Elements in the depot now.
+    pub(crate) fn len(&self) -> usize {
+        self.ring.len() + self.returned.len() + self.fresh.len()
+    }
+
+    /// Says that nobody will pop any more, or put anything back as a handle does. `true` means the
+    /// same as for [`give_back`](Self::give_back).
     ///
     /// # Safety
-    /// As for `push`; besides, the caller was the last one who could pop, and has seen the pops of
-    /// all others.
+    /// `depot` is valid until the last element is back. The caller was the last one who could pop,
+    /// and has seen what all others did.
     #[must_use]
-    pub(crate) unsafe fn close(depot: *const Self, token: T) -> bool {
-        // SAFETY: valid, as the token is missing still.
-        while let Some(element) = unsafe { (*depot).fresh.pop() } {
-            // SAFETY: as above, so this is not the last one; and it came out just now.
-            let _ = unsafe { Self::push(depot, &[element]) };
+    pub(crate) unsafe fn close(depot: *const Self) -> bool {
+        // SAFETY: valid, as this handle is not counted yet; not used after the last step.
+        let depot = unsafe { &*depot };
+        let back = depot.ring.len() + depot.fresh.len() + depot.returned.close();
+        let out = depot.elements.wrapping_sub(back);
+        // Orderings as in `give_back`.
+        let counted = depot
+            .missing
+            .fetch_add(out, ordering("depot-missing", AcqRel));
+        counted.wrapping_add(out) == 0
+    }
+}
+
+/// Freeing counts as a write, so that loom reports any access that is not known to come before.
+#[cfg(loom)]
+impl<T> Drop for Depot<T> {
+    fn drop(&mut self) {
+        // A second report while the first one unwinds would abort the test.
+        if !std::thread::panicking() {
+            self.missing.with_mut(|_| ());
         }
-        // SAFETY: by the caller's promise.
-        unsafe { Self::push(depot, &[token]) }
     }
 }

@@ -41,9 +41,12 @@ pub mod hint;
 pub mod iova;
 mod mbuf;
 mod mbuf_ring;
+#[cfg(doctest)]
+mod misuse;
 mod objects;
 mod pool;
 pub mod region;
+mod returns;
 pub mod ring;
 mod stock;
 mod sync;

@@ -361,7 +361,7 @@ impl Drop for Mbuf {
         // SAFETY: the handle is being dropped, so this copy of it is the only one that acts.
         let owned = unsafe { Mbuf::from_raw(self.0) };
         // SAFETY: `dismantle` yields each unreturned segment of `pool` once.
-        owned.dismantle(|pool, raw| unsafe { PoolInner::give_back(pool, &[raw]) });
+        owned.dismantle(|pool, raw| unsafe { PoolInner::give_back(pool, raw) });
     }
 }
 

@@ -71,25 +71,39 @@ impl PoolInner {
         ((core::ptr::from_ref(header).addr() - first) / size_of::<Header>()) as u32
     }
 
-    /// Returns buffers to the depot, and frees the pool if they were the last ones of a pool
-    /// without handles.
+    /// Returns a buffer to the depot from any thread, and frees the pool if it was the last one of a
+    /// pool without handles. No other thread ever waits for the caller, wherever it is preempted.
     ///
     /// # Safety
-    /// `raws` are unreturned buffers of `pool`, reset, whose ownership the caller gives up here.
+    /// `raw` is an unreturned buffer of `pool`, reset, whose ownership the caller gives up here.
     #[inline]
-    pub(crate) unsafe fn give_back(pool: NonNull<PoolInner>, raws: &[RawMbuf]) {
-        // SAFETY: the pool lives at least until these unreturned buffers are pushed.
-        let complete = unsafe { Depot::push(&raw const (*pool.as_ptr()).depot, raws) };
+    pub(crate) unsafe fn give_back(pool: NonNull<PoolInner>, raw: RawMbuf) {
+        // SAFETY: the pool and the buffer's header live at least until it is back.
+        let number = unsafe { pool.as_ref().index(raw.0.as_ref()) } as usize;
+        // SAFETY: as above.
+        let complete = unsafe { Depot::give_back(&raw const (*pool.as_ptr()).depot, number) };
         if complete {
-            // SAFETY: `push` says so to one thread only, and nobody else can reach the pool.
+            // SAFETY: `give_back` says so to one thread only, and nobody else can reach the pool.
             drop(unsafe { Box::from_raw(pool.as_ptr()) });
         }
+    }
+
+    /// Returns buffers to the depot by the way of poll loops, many at a time.
+    ///
+    /// # Safety
+    /// `raws` are unreturned buffers of this pool, reset, whose ownership the caller gives up here.
+    #[inline]
+    pub(crate) unsafe fn put(&self, raws: &[RawMbuf]) {
+        self.depot.put(raws);
     }
 
     /// Fills `out` from the depot as far as it goes.
     #[inline]
     pub(crate) fn take(&self, out: &mut [MaybeUninit<RawMbuf>]) -> usize {
-        self.depot.pop(out)
+        let first = self.headers.as_ptr().cast::<Header>();
+        // SAFETY: the stack holds numbers of this pool's headers, which lie one behind the other.
+        let of = |number: usize| RawMbuf(unsafe { first.add(number) });
+        self.depot.pop(out, of)
     }
 }
 
@@ -98,16 +112,14 @@ struct Handle(NonNull<PoolInner>);
 
 // SAFETY: everything in PoolInner can be used from any thread.
 unsafe impl Send for Handle {}
-// SAFETY: as above; the depot is an MPMC ring.
+// SAFETY: as above; the depot is for any number of threads.
 unsafe impl Sync for Handle {}
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // The token is an address that is never looked at.
-        let token = RawMbuf(NonNull::dangling());
-        // SAFETY: the pool lives until the token is pushed. All users of handles are gone, and
-        // Arc's own release and acquire make their pops visible here.
-        let complete = unsafe { Depot::close(&raw const (*self.0.as_ptr()).depot, token) };
+        // SAFETY: the pool lives until its depot is closed and complete. All users of handles are
+        // gone, and Arc's own release and acquire make what they did visible here.
+        let complete = unsafe { Depot::close(&raw const (*self.0.as_ptr()).depot) };
         if complete {
             // SAFETY: `close` says so to one thread only, and nobody else can reach the pool.
             drop(unsafe { Box::from_raw(self.0.as_ptr()) });
@@ -209,7 +221,8 @@ impl Mempool {
         PoolCache::new(self.clone(), size)
     }
 
-    /// Takes one buffer from the depot, without a cache.
+    /// Takes one buffer from the depot, without a cache: at the ring that the caches of poll loops
+    /// refill from, which wait for a thread that is preempted inside.
     #[must_use]
     #[inline]
     pub fn alloc(&self) -> Option<Mbuf> {
@@ -231,7 +244,8 @@ impl Mempool {
     }
 
     /// Returns all buffers of a burst to the depot, without a cache: those of this pool in one go,
-    /// chains and buffers of other pools one by one.
+    /// chains and buffers of other pools one by one. For poll loops: a thread that may be preempted
+    /// drops its buffers instead, which holds up nobody.
     #[inline]
     pub fn free_burst<const N: usize>(&self, burst: &mut Burst<N>) {
         if !burst.iter().all(|mbuf| mbuf.is_plain(self.inner_ptr())) {
@@ -245,7 +259,7 @@ impl Mempool {
         // SAFETY: all are unreturned buffers of this pool, reset just now; the burst gives up
         // exactly these.
         unsafe {
-            PoolInner::give_back(self.inner_ptr(), view.raw());
+            self.inner().put(view.raw());
             view.forget_front(view.len());
         }
     }
@@ -289,9 +303,15 @@ impl Mempool {
 
     /// The way between its buffers and an array that has an element for each of them, and that begins
     /// at `elements`.
+    ///
+    /// # Safety
+    /// From `elements` on there are [`buffers`](Self::buffers) elements that begin
+    /// [`E::SPACING`](Element::SPACING) bytes apart, all in one allocation, which stays where it is for
+    /// as long as what this returns is used.
     #[must_use]
-    pub fn beside<E: Element>(&self, elements: NonNull<u8>) -> Beside<E> {
-        Beside::new(self, self.inner().headers.as_ptr().cast(), elements)
+    pub unsafe fn beside<E: Element>(&self, elements: NonNull<u8>) -> Beside<E> {
+        // SAFETY: by the caller's promise; the headers are the pool's own.
+        unsafe { Beside::new(self, self.inner().headers.as_ptr().cast(), elements) }
     }
 
     /// The memory that the buffers' rooms lie in, to be made known to a device: bytes of frames

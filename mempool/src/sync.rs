@@ -151,6 +151,18 @@ pub(crate) mod atomic {
                 .compare_exchange_weak(current, new, success, failure)
         }
 
+        pub(crate) fn swap(&self, value: usize, order: Ordering) -> usize {
+            self.accessed().swap(value, order)
+        }
+
+        pub(crate) fn fetch_add(&self, value: usize, order: Ordering) -> usize {
+            self.accessed().fetch_add(value, order)
+        }
+
+        pub(crate) fn fetch_sub(&self, value: usize, order: Ordering) -> usize {
+            self.accessed().fetch_sub(value, order)
+        }
+
         pub(crate) fn with_mut<R>(&mut self, f: impl FnOnce(&mut usize) -> R) -> R {
             self.value.with_mut(f)
         }

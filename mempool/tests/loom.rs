@@ -192,15 +192,15 @@ fn mpmc_room_is_never_negative() {
 /// depot, and nobody touches it afterwards (loom watches the indices).
 #[test]
 fn depot_ends_once() {
-    holds_but_for(&["mpmc-turn", "mpmc-publish"], 3, || {
+    holds_but_for(&["depot-missing"], 3, || {
         let depot = Depot::new(2).unwrap();
-        assert!(!depot.push(&[1, 2]));
-        let buffers = [depot.pop().unwrap(), depot.pop().unwrap()];
-        let returning = buffers.map(|buffer| {
+        assert!(depot.add(0) && depot.add(1));
+        let buffers = depot.pop(2);
+        let returning = [buffers[0], buffers[1]].map(|buffer| {
             let depot = depot.clone();
-            thread::spawn(move || usize::from(depot.push(&[buffer])))
+            thread::spawn(move || usize::from(depot.give_back(buffer)))
         });
-        let mut ends = usize::from(depot.close(0));
+        let mut ends = usize::from(depot.close());
         for thread in returning {
             ends += thread.join().unwrap();
         }
@@ -208,20 +208,20 @@ fn depot_ends_once() {
     });
 }
 
-/// As above, with a handle that still pops while a buffer comes back.
+/// As above, with a handle that still pops and puts while a buffer comes back.
 #[test]
 fn depot_ends_once_after_late_pops() {
-    holds_but_for(&["mpmc-publish"], 3, || {
+    holds_but_for(&["returns-close"], 3, || {
         let depot = Depot::new(2).unwrap();
-        assert!(!depot.push(&[1, 2]));
-        let buffer = depot.pop().unwrap();
+        assert!(depot.add(0) && depot.add(1));
+        let first = depot.pop(1)[0];
         let returning = {
             let depot = depot.clone();
-            thread::spawn(move || usize::from(depot.push(&[buffer])))
+            thread::spawn(move || usize::from(depot.give_back(first)))
         };
-        let mine = depot.pop().unwrap();
-        let mut ends = usize::from(depot.close(0));
-        ends += usize::from(depot.push(&[mine]));
+        let mine = depot.pop(1)[0];
+        depot.put(&[mine]);
+        let mut ends = usize::from(depot.close());
         ends += returning.join().unwrap();
         assert_eq!(ends, 1);
     });
@@ -230,38 +230,91 @@ fn depot_ends_once_after_late_pops() {
 /// As above, with an element that nobody has ever taken when the last handle goes.
 #[test]
 fn depot_ends_once_with_all_that_it_was_given() {
-    holds_but_for(&["mpmc-publish"], 3, || {
+    holds_but_for(&["depot-missing+returns-close"], 3, || {
         let depot = Depot::new(2).unwrap();
-        assert!(depot.add(1) && depot.add(2));
-        let buffer = depot.pop().unwrap();
+        assert!(depot.add(0) && depot.add(1));
+        let buffer = depot.pop(1)[0];
         let returning = {
             let depot = depot.clone();
-            thread::spawn(move || usize::from(depot.push(&[buffer])))
+            thread::spawn(move || usize::from(depot.give_back(buffer)))
         };
-        let ends = usize::from(depot.close(0));
+        let ends = usize::from(depot.close());
         assert_eq!(ends + returning.join().unwrap(), 1);
     });
 }
 
-/// While a handle lives, no look at the pops is so stale that a returned buffer seems the last. Two
-/// acquire chains see to that, the head's and the tail's, so only mutants of both break it.
+/// While a handle lives nothing ends the depot, and all that came back can be taken again.
 #[test]
 fn depot_never_ends_before_its_handles() {
-    let sites = [
-        "mpmc-head-load+mpmc-turn",
-        "mpmc-head-swap+mpmc-turn",
-        "mpmc-head-load+mpmc-publish",
-        "mpmc-head-swap+mpmc-publish",
-    ];
-    holds_but_for(&sites, 3, || {
+    explore(3, || {
         let depot = Depot::new(2).unwrap();
-        assert!(!depot.push(&[1, 2]));
-        let mine = depot.pop().unwrap();
+        assert!(depot.add(0) && depot.add(1));
+        let mine = depot.pop(1)[0];
         let cycling = {
             let depot = depot.clone();
-            thread::spawn(move || depot.pop().is_some_and(|buffer| depot.push(&[buffer])))
+            thread::spawn(move || depot.pop(1).iter().any(|&buffer| depot.give_back(buffer)))
         };
-        let ended = depot.push(&[mine]);
+        let ended = depot.give_back(mine);
         assert!(!ended && !cycling.join().unwrap());
+        assert_eq!(depot.len(), 2);
+        let mut all = depot.pop(2);
+        all.sort_unstable();
+        assert_eq!(all, [0, 1]);
+    });
+}
+
+/// Whoever takes a buffer that came back by itself sees all that was done with it before.
+#[test]
+fn what_was_done_with_a_returned_buffer_comes_before_its_next_owner() {
+    holds_but_for(&["returns-push", "returns-pop"], 3, || {
+        let depot = Depot::new(2).unwrap();
+        assert!(depot.add(0) && depot.add(1));
+        let buffers = depot.pop(2);
+        let bytes = Arc::new([0, 1].map(loom::cell::UnsafeCell::new));
+        let returning = [buffers[0], buffers[1]].map(|buffer| {
+            let (depot, bytes) = (depot.clone(), Arc::clone(&bytes));
+            thread::spawn(move || {
+                // SAFETY: loom checks that no other access runs at the same time.
+                bytes[buffer as usize].with_mut(|byte| unsafe { *byte += 10 });
+                depot.give_back(buffer)
+            })
+        });
+        for buffer in depot.pop(2) {
+            // SAFETY: as above.
+            bytes[buffer as usize].with_mut(|byte| unsafe { *byte += 100 });
+        }
+        for thread in returning {
+            assert!(!thread.join().unwrap());
+        }
+    });
+}
+
+/// A pop that is preempted behind its look at the top, while others take all and give some of it
+/// back in another order, does not take what is not there.
+#[test]
+fn a_returned_buffer_is_taken_by_one_thread_alone() {
+    holds_but_for(&["returns-tag"], 3, || {
+        let depot = Depot::new(3).unwrap();
+        assert!((0..3).all(|buffer| depot.add(buffer)));
+        depot.pop(3).into_iter().for_each(|buffer| {
+            assert!(!depot.give_back(buffer));
+        });
+        let other = {
+            let depot = depot.clone();
+            thread::spawn(move || {
+                let mut taken = depot.pop(2);
+                // The one that was on top is again, without the one below.
+                if taken.len() == 2 {
+                    let top = taken.remove(0);
+                    assert!(!depot.give_back(top));
+                }
+                taken
+            })
+        };
+        let mut taken = depot.pop(1);
+        taken.extend(other.join().unwrap());
+        taken.extend(depot.pop(3));
+        taken.sort_unstable();
+        assert_eq!(taken, [0, 1, 2]);
     });
 }

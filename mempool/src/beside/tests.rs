@@ -18,7 +18,8 @@ const FRAMES: usize = 21;
 #[derive(Debug)]
 struct Twin;
 
-impl Element for Twin {
+// SAFETY: an array of `SPACING` bytes, of which the window is 32.
+unsafe impl Element for Twin {
     const SPACING: usize = SPACING;
     const AT: usize = 24;
     const OFFSET: usize = 6;
@@ -70,7 +71,8 @@ impl Side {
         // What is in a window is known; what is around it shall stay.
         let mut elements = vec![[0x5a; SPACING]; BUFFERS];
         let first = NonNull::new(elements.as_mut_ptr()).unwrap().cast();
-        let mut beside = pool.beside::<Twin>(first);
+        // SAFETY: an element for each buffer, which stay with the value that is returned.
+        let mut beside = unsafe { pool.beside::<Twin>(first) };
         beside.vectors = vectors;
         let mut burst = Burst::<BUFFERS>::new();
         assert_eq!(pool.alloc_burst(&mut burst, BUFFERS), BUFFERS);

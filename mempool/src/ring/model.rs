@@ -32,27 +32,44 @@ impl Depot {
         unsafe { &*self.0.get() }.add(element)
     }
 
-    /// Takes one element, if there is one.
+    /// Takes up to as many elements as there are, at most `most`.
     #[must_use]
-    pub fn pop(&self) -> Option<u32> {
-        let mut out = [MaybeUninit::uninit()];
+    pub fn pop(&self, most: usize) -> Vec<u32> {
+        let mut out = vec![MaybeUninit::uninit(); most];
         // SAFETY: who pops holds a handle, so the depot has not ended.
-        let n = unsafe { &*self.0.get() }.pop(&mut out);
+        let n = unsafe { &*self.0.get() }.pop(&mut out, |number| number as u32);
         // SAFETY: `pop` filled `n` elements.
-        (n == 1).then(|| unsafe { out[0].assume_init() })
+        let filled = out[..n]
+            .iter()
+            .map(|element| unsafe { element.assume_init() });
+        filled.collect()
     }
 
-    /// Gives elements back; whether this ended the depot.
-    pub fn push(&self, elements: &[u32]) -> bool {
-        // SAFETY: the memory stays; the elements are unreturned.
-        let last = unsafe { depot::Depot::push(self.0.get(), elements) };
+    /// Puts elements back as a handle does.
+    pub fn put(&self, elements: &[u32]) {
+        // SAFETY: who puts holds a handle, so the depot has not ended.
+        unsafe { &*self.0.get() }.put(elements);
+    }
+
+    /// Gives an element back as anybody may; whether this ended the depot.
+    pub fn give_back(&self, element: u32) -> bool {
+        // SAFETY: the memory stays; the element is unreturned.
+        let last = unsafe { depot::Depot::<u32>::give_back(self.0.get(), element as usize) };
         self.end_if(last)
     }
 
+    /// Elements in it now.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        // SAFETY: who asks holds a handle, so the depot has not ended.
+        unsafe { &*self.0.get() }.len()
+    }
+
     /// Drops the last handle; whether this ended the depot.
-    pub fn close(&self, token: u32) -> bool {
+    pub fn close(&self) -> bool {
         // SAFETY: the memory stays; the model has one handle.
-        let last = unsafe { depot::Depot::close(self.0.get(), token) };
+        let last = unsafe { depot::Depot::<u32>::close(self.0.get()) };
         self.end_if(last)
     }
 

@@ -20,7 +20,8 @@ use crate::sync::{mutated, ordering, wait_until};
 /// Items leave in the order in which their slots were claimed. The ring is not lock-free in the
 /// strict sense: a thread that is preempted between its claim and its publication holds up the
 /// others of its side, which spin for a few microseconds and then yield their core. Poll loops on
-/// cores of their own never get there.
+/// cores of their own never get there. (Threads that are preempted free packet buffers by dropping
+/// them, and a drop takes no part in a ring.)
 pub struct Mpmc<T> {
     producers: CachePadded<Side>,
     consumers: CachePadded<Side>,
@@ -133,24 +134,14 @@ impl<T: Copy + Send> Mpmc<T> {
     #[must_use = "false says that nothing was pushed"]
     #[inline]
     pub fn push_bulk(&self, items: &[T]) -> bool {
-        // SAFETY: `self` is borrowed, so the ring outlives the call.
-        items.is_empty() || unsafe { Self::push_bulk_then(self, items, |_| ()) }.is_some()
+        items.is_empty() || self.push_between(items.len(), items) > 0
     }
 
     /// Pushes as many of `items` as there is room for, the first ones first; returns how many.
     #[must_use = "the items that did not fit are still the caller's"]
     #[inline]
     pub fn push_burst(&self, items: &[T]) -> usize {
-        let Some(claim) = self
-            .producers
-            .claim(&self.consumers, self.capacity, 1, items.len())
-        else {
-            return 0;
-        };
-        self.fill(&claim, &items[..claim.len]);
-        self.producers.wait_turn(&claim);
-        self.producers.publish(&claim);
-        claim.len
+        self.push_between(1, items)
     }
 
     /// Pushes one item; `false` if the ring is full.
@@ -216,49 +207,29 @@ impl<T: Copy + Send> Mpmc<T> {
         self.capacity
     }
 
-    /// Pushes all `items` (at least one), or none and `None`. When it is this push's turn to be
-    /// published, runs `at_turn` with a function that tells how many items the ring will hold
-    /// after the push, then publishes and returns what `at_turn` returned.
-    ///
-    /// Pushes are published one after another, so exactly one of them can find that it is the one
-    /// that completes a known total.
-    ///
-    /// # Safety
-    /// `ring` is valid until the push is published. Nothing of the ring is touched after that, so
-    /// the thread that sees the items may free it before this call has returned; hence a pointer,
-    /// as a reference would promise that the ring outlives the call.
-    #[inline]
-    pub(crate) unsafe fn push_bulk_then<R>(
-        ring: *const Self,
-        items: &[T],
-        at_turn: impl FnOnce(&dyn Fn() -> usize) -> R,
-    ) -> Option<R> {
-        debug_assert!(!items.is_empty());
-        // SAFETY: valid by the caller's promise; not used after `publish`.
-        let ring = unsafe { &*ring };
-        let claim =
-            ring.producers
-                .claim(&ring.consumers, ring.capacity, items.len(), items.len())?;
-        let late = mutated("mpmc-push-order");
-        if !late {
-            ring.fill(&claim, items);
-        }
-        ring.producers.wait_turn(&claim);
-        let result = at_turn(&|| {
-            // Acquire pairs with the Release in `publish` of the last consumer.
-            claim.end().wrapping_sub(ring.consumers.tail.load(Acquire))
-        });
-        ring.producers.publish(&claim);
-        if late {
-            ring.fill(&claim, items);
-        }
-        Some(result)
-    }
-
     #[inline(always)]
     fn fill(&self, claim: &Claim, items: &[T]) {
         // SAFETY: the claim gives this thread alone `items.len()` slots from its start.
         unsafe { self.slots.write(claim.start, items) };
+    }
+
+    /// Pushes between `least` (at least one) and all of `items`; returns how many, or zero.
+    #[inline(always)]
+    fn push_between(&self, least: usize, items: &[T]) -> usize {
+        let (other, capacity) = (&self.consumers, self.capacity);
+        let Some(claim) = self.producers.claim(other, capacity, least, items.len()) else {
+            return 0;
+        };
+        let late = mutated("mpmc-push-order");
+        if !late {
+            self.fill(&claim, &items[..claim.len]);
+        }
+        self.producers.wait_turn(&claim);
+        self.producers.publish(&claim);
+        if late {
+            self.fill(&claim, &items[..claim.len]);
+        }
+        claim.len
     }
 
     /// Pops between `least` (at least one) and all of `out`; returns how many, or zero.

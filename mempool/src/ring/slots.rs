@@ -20,6 +20,7 @@ pub(super) use real::Slots;
 #[cfg(not(loom))]
 mod real {
     use core::alloc::Layout;
+    use core::marker::PhantomData;
     use core::ptr::{self, NonNull};
     use std::alloc::{alloc, dealloc};
 
@@ -34,6 +35,10 @@ mod real {
     pub(in super::super) struct Slots<T> {
         base: NonNull<T>,
         mask: usize,
+        /// Both sides share the slots: what one of them puts in the other takes out as its own `T`.
+        /// So a ring of long borrows must not pass for one of short borrows (nor the reverse), as a
+        /// pointer alone would let it.
+        invariant: PhantomData<fn(T) -> T>,
     }
 
     // SAFETY: the slots are owned memory that holds plain `Copy` values; who may touch which is
@@ -66,6 +71,7 @@ mod real {
             Ok(Self {
                 base: base.cast(),
                 mask: size - 1,
+                invariant: PhantomData,
             })
         }
 

@@ -7,6 +7,7 @@ mod objects;
 mod ownership;
 mod placement;
 mod ring;
+mod stopped;
 mod threads;
 
 use pollux_mempool::region::PageSize;

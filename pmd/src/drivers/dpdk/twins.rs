@@ -65,7 +65,9 @@ macro_rules! place {
     };
 }
 
-impl Element for Twin {
+// SAFETY: the places are those of an `rte_mbuf`, which `Twin` begins with; all of it are numbers and
+// addresses. Twins lie `STRIDE` bytes apart (`populate`).
+unsafe impl Element for Twin {
     const SPACING: usize = STRIDE;
     const AT: usize = offset_of!(dpdk::rte_mbuf, data_off);
     const OFFSET: usize = place!(data_off);
@@ -169,7 +171,8 @@ impl Owner {
             first: first.cast(),
             mempool,
             pool: pool.clone(),
-            beside: pool.beside(first),
+            // SAFETY: the memory has room for a twin for each buffer, and is kept beside this.
+            beside: unsafe { pool.beside(first) },
             given: AtomicI64::new(0),
             memory,
         });
