@@ -104,9 +104,13 @@ impl<T: Copy + Send> Depot<T> {
         }
     }
 
-    /// Elements in the depot now.
-    pub(crate) fn len(&self) -> usize {
-        self.ring.len() + self.returned.len() + self.fresh.len()
+    /// Elements in the depot now, or `most` if there are more.
+    pub(crate) fn len_up_to(&self, most: usize) -> usize {
+        let counted = self.ring.len() + self.fresh.len();
+        match most.checked_sub(counted) {
+            None => most,
+            Some(more) => counted + self.returned.len_up_to(more),
+        }
     }
 
     /// Says that nobody will pop any more, or put anything back as a handle does. `true` means the

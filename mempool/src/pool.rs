@@ -264,10 +264,18 @@ impl Mempool {
         }
     }
 
-    /// Free buffers in the depot now; those in caches are not counted.
+    /// Free buffers in the depot now; those in caches are not counted. Goes through those that were
+    /// dropped one by one: for housekeeping.
     #[must_use]
     pub fn available(&self) -> usize {
-        self.inner().depot.len()
+        self.inner().depot.len_up_to(self.buffers())
+    }
+
+    /// Whether so many buffers are free in the depot now. Counts no further than that, so it may be
+    /// asked in a poll loop.
+    #[must_use]
+    pub fn has(&self, buffers: usize) -> bool {
+        self.inner().depot.len_up_to(buffers) == buffers
     }
 
     /// Buffers that the pool has in all.

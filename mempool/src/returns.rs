@@ -18,7 +18,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::ring::RingError;
 use crate::sync::atomic::AtomicUsize;
-use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::{mutated, ordering};
 
 /// Bits of an element's number in a word.
@@ -34,14 +34,13 @@ const CLOSED: usize = NUMBER - 1;
 /// Most elements that a stack can have.
 pub(crate) const MAX_ELEMENTS: usize = CLOSED;
 
-// Words hold a number and a tag, or a number and a depth.
 const _: () = assert!(usize::BITS == 64 && crate::pool::MAX_BUFFERS <= MAX_ELEMENTS);
 
 /// A lock-free stack of the numbers 0 to `elements - 1`, each of which is in it at most once.
 pub(crate) struct ReturnStack {
     /// The number of the top element; above it the tag.
     top: CachePadded<AtomicUsize>,
-    /// By number: that of the element below; above it how many there are from here down.
+    /// By number: that of the element below.
     links: Box<[AtomicUsize]>,
 }
 
@@ -79,24 +78,21 @@ impl ReturnStack {
             debug_assert!(false, "{number} is no number of this stack");
             return true;
         };
-        // Acquire pairs with the release of the push below this one, which wrote the depth.
-        let mut top = stack.top.load(Acquire);
+        let mut top = stack.top.load(Relaxed);
         loop {
             let below = top & NUMBER;
             if below == CLOSED {
                 return false;
             }
-            // The element below may leave meanwhile: then the exchange fails, and this was for nothing.
-            let depth = 1 + stack.depth(below);
-            link.store(depth << NUMBER_BITS | below, Relaxed);
+            link.store(below, Relaxed);
             // Release pairs with the acquire in `pop` and `close`: whoever finds the number sees its
             // link, and all that was done with the buffer. The pushes below this one stay visible, as
             // each exchange of the top continues their release sequences.
             match stack.top.compare_exchange_weak(
                 top,
                 top & !NUMBER | number,
-                ordering("returns-push", AcqRel),
-                Acquire,
+                ordering("returns-push", Release),
+                Relaxed,
             ) {
                 Ok(_) => return true,
                 Err(moved) => top = moved,
@@ -114,7 +110,7 @@ impl ReturnStack {
                 && let Some(link) = self.links.get(number)
             {
                 out[n].write(of(number));
-                number = link.load(Relaxed) & NUMBER;
+                number = link.load(Relaxed);
                 n += 1;
             }
             if n == 0 {
@@ -129,7 +125,7 @@ impl ReturnStack {
             match self.top.compare_exchange_weak(
                 top,
                 rest,
-                ordering("returns-pop", AcqRel),
+                ordering("returns-pop", Acquire),
                 ordering("returns-pop", Acquire),
             ) {
                 Ok(_) => return n,
@@ -138,22 +134,29 @@ impl ReturnStack {
         }
     }
 
-    /// Elements in the stack. While others push and pop this is a value between then and now.
-    pub(crate) fn len(&self) -> usize {
-        self.depth(self.top.load(Acquire) & NUMBER)
+    /// Elements in the stack, of which no more than `most` are counted, one by one. While others push
+    /// and pop this is a guess.
+    pub(crate) fn len_up_to(&self, most: usize) -> usize {
+        self.count(self.top.load(Acquire), most)
     }
 
-    /// How many elements there are from this one down.
-    fn depth(&self, number: usize) -> usize {
-        let link = self.links.get(number);
-        link.map_or(0, |link| link.load(Relaxed) >> NUMBER_BITS)
+    fn count(&self, top: usize, most: usize) -> usize {
+        let (mut number, mut n) = (top & NUMBER, 0);
+        // Links that change meanwhile may lead round, hence an end.
+        while n < most
+            && let Some(link) = self.links.get(number)
+        {
+            number = link.load(Relaxed);
+            n += 1;
+        }
+        n
     }
 
     /// Closes the stack, and returns how many elements are in it. Nobody pops at the time or later.
     pub(crate) fn close(&self) -> usize {
         // Acquire pairs with the release of `push`.
         let top = self.top.swap(CLOSED, ordering("returns-close", AcqRel));
-        self.depth(top & NUMBER)
+        self.count(top, self.links.len())
     }
 }
 

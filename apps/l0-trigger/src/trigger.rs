@@ -171,7 +171,7 @@ impl Trigger {
                     // Every queue must be able to show its next frame: when buffers are few, none
                     // reads further ahead.
                     let pool = outlet.cache.pool();
-                    let scarce = pool.available() < pool.buffers() / 2;
+                    let scarce = !pool.has(pool.buffers() / 2);
                     let ahead = if scarce { 1 } else { self.burst };
                     let mut burst = Burst::<MAX_BURST>::new();
                     read |= input.rx.rx_up_to(&mut outlet.cache, &mut burst, ahead) > 0;

@@ -63,7 +63,7 @@ impl Depot {
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         // SAFETY: who asks holds a handle, so the depot has not ended.
-        unsafe { &*self.0.get() }.len()
+        unsafe { &*self.0.get() }.len_up_to(usize::MAX)
     }
 
     /// Drops the last handle; whether this ended the depot.

@@ -480,3 +480,21 @@ fn cores_share_a_pool_and_it_ends_full() {
     });
     assert_eq!(pool.available(), 512);
 }
+
+/// Buffers that came back by different ways are all free, and counted once.
+#[test]
+fn what_is_free_is_counted_wherever_it_is() {
+    let pool = pool(64, 64);
+    let (mut burst, mut cache) = (Burst::<32>::new(), pool.cache(8).unwrap());
+    assert!(pool.has(64) && !pool.has(65));
+    pool.alloc_burst(&mut burst, 32);
+    assert!(pool.has(32) && !pool.has(33));
+    // Some through a cache, some dropped, some never taken.
+    cache.free_front(&mut burst.as_mut(), 12);
+    drop(cache);
+    burst.take_front(12, drop);
+    assert_eq!(pool.available(), 56);
+    assert!(pool.has(0) && pool.has(40) && pool.has(56) && !pool.has(57));
+    burst.clear();
+    assert_eq!(pool.available(), 64);
+}

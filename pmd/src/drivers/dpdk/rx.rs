@@ -110,7 +110,7 @@ impl Rx {
     /// Asks once more if what is free is in the loop's cache, where DPDK does not look.
     #[cold]
     fn burst_after_flush(&mut self, cache: &mut PoolCache) -> usize {
-        if self.twins.pool().available() >= ENOUGH || cache.is_empty() {
+        if cache.is_empty() || self.twins.pool().has(ENOUGH) {
             return 0;
         }
         cache.flush();
