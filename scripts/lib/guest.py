@@ -3,6 +3,7 @@
 import hashlib
 import json
 import lzma
+import os
 import re
 import select
 import shutil
@@ -83,8 +84,9 @@ class Kernel:
         version = "6.8.0-31-generic"
 
         def fetch(place):
+            archive = ubuntu_archive()
             for file, digest in UBUNTU.items():
-                download(f"{UBUNTU_POOL}/{file}", place / Path(file).name, digest)
+                download(f"{archive}/pool/main/l/{file}", place / Path(file).name, digest)
         return cls(parent / f"ubuntu-{version}", version).unpacked(fetch)
 
     def unpacked(self, fetch):
@@ -114,13 +116,32 @@ class Kernel:
 
 
 # The release's own packages, which stay as they are for as long as the release is kept.
-UBUNTU_POOL = "http://archive.ubuntu.com/ubuntu/pool/main/l"
 UBUNTU = {
     "linux-signed/linux-image-6.8.0-31-generic_6.8.0-31.31_amd64.deb":
         "fd2ed023c84163e62c73d3b7b613a9b004bd31e335641c23d42bd249e489fbe6",
     "linux/linux-modules-6.8.0-31-generic_6.8.0-31.31_amd64.deb":
         "3f17f2c279257eb50e40da44390bdf8272c440ca078831c348773d1314b5c2fe",
 }
+
+
+# What Debian's debootstrap knows of Ubuntu.
+DEBOOTSTRAP = Path("/usr/share/debootstrap/scripts/gutsy")
+
+
+def ubuntu_archive():
+    """Where Ubuntu's archive is: as the environment says, or the sources of apt, or else debootstrap,
+    which has it for PCs as the default of its first list."""
+    if said := os.environ.get("POLLUX_UBUNTU_ARCHIVE"):
+        return said.rstrip("/")
+    known = must(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages",
+                  "Component: main", "Origin: Ubuntu"], Skip).split()
+    if DEBOOTSTRAP.exists():
+        known += re.findall(r"\*\)\s+default_mirror (\S+)", DEBOOTSTRAP.read_text(encoding="utf8"))
+    # Others (mirror+file:, cdrom:) are for apt alone.
+    for archive in known:
+        if re.match("https?://", archive):
+            return archive.rstrip("/")
+    raise Skip("no archive of Ubuntu is known: apt-get install debootstrap, or say POLLUX_UBUNTU_ARCHIVE=URL")
 
 
 def download(address, file, digest):
