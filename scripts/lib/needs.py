@@ -1,7 +1,9 @@
 """What a script needs of the machine, and how it says that something is missing or wrong."""
 
 import argparse
+import json
 import shutil
+from contextlib import contextmanager
 from pathlib import Path
 
 # Debian's packages, where they are not called like the program.
@@ -28,3 +30,18 @@ def new_file(text):
     if Path(text).is_dir() or not Path(text).absolute().parent.is_dir():
         raise argparse.ArgumentTypeError(f"{text} cannot be written: a file in a folder that is there is wanted")
     return Path(text)
+
+
+@contextmanager
+def report(file):
+    """What a comparison finds: {"rows": [...]}, to be filled while the block lasts and then written as
+    JSON, if there is a file for it. Where something is missing that is needed, the report has a reason
+    under "skipped", which is printed, and its rows are those that were found before."""
+    found = {"rows": []}
+    try:
+        yield found
+    except Skip as why:
+        found["skipped"] = str(why)
+        print(f"skipped: {why}")
+    if file:
+        file.write_text(json.dumps(found, indent=1) + "\n", encoding="utf8")
