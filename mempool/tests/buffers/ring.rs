@@ -193,7 +193,7 @@ fn handles_notice_that_the_other_is_gone() {
     assert!(producer.is_abandoned());
 }
 
-const ITEMS: u64 = 300_000;
+const ITEMS: u64 = if cfg!(miri) { 900 } else { 300_000 };
 
 #[test]
 fn spsc_between_threads_keeps_order() {

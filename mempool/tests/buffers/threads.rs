@@ -133,8 +133,9 @@ fn boxes_go_round_between_two_threads() {
                 assert!(done.push(item).is_ok());
             }
         });
+        let rounds = if cfg!(miri) { 500 } else { 20_000 };
         let mut own: Vec<_> = (0..3).map(|_| Box::new(0)).collect();
-        for _ in 0..20_000 {
+        for _ in 0..rounds {
             match own.pop() {
                 Some(item) => assert!(there.push(item).is_ok()),
                 None => thread::yield_now(),
