@@ -165,6 +165,9 @@ const ATTACKS: &[Attack] = &[
     ("misaligned descriptors", |raw| {
         set_up(raw, VERSION_1, 256, 0, [RINGS[0] + 8, RINGS[1], RINGS[2]]);
     }),
+    ("a split ring that begins at no index", |raw| {
+        set_up(raw, VERSION_1, 256, 1 << 16, RINGS);
+    }),
     ("a packed ring that begins behind its end", |raw| {
         set_up(raw, VERSION_1 | PACKED, 256, 300, RINGS);
     }),

@@ -302,6 +302,13 @@ impl Session<'_> {
             device: address.used,
         };
         let violation = |error| Ended::Violation(format!("ring number {index}: {error}"));
+        // Of a packed ring two halves, of a split one an index, which has 16 bits.
+        if !features.packed && vring.base > u32::from(u16::MAX) {
+            let base = vring.base;
+            return Err(Ended::Violation(format!(
+                "ring number {index} is to begin at {base:#x}, and its indices have 16 bits"
+            )));
+        }
         let ring = memory
             .ring(areas, vring.size, features.packed)
             .map_err(violation)?;

@@ -198,8 +198,15 @@ impl<R: Ring> Tx<R> {
         self.pieces.clear();
         self.chains.clear();
         let mark = self.ring.mark();
-        let mut room = 0;
+        // In a word that no sum overflows: chains that a driver makes up have as many descriptors
+        // each as the ring, and may share them.
+        let (mut room, mut descriptors) = (0, 0);
         loop {
+            if descriptors >= self.ring.size() {
+                // It does not fit all that there are: it never will.
+                self.ring.rewind(mark);
+                return Outcome::Refused;
+            }
             let first = self.pieces.len();
             let mut pieces = Pieces {
                 list: &mut self.pieces,
@@ -208,17 +215,10 @@ impl<R: Ring> Tx<R> {
             };
             let chain = match self.ring.take_chain(&mut pieces) {
                 Ok(Some(chain)) => chain,
-                Ok(None) if self.chains.is_empty() => return Outcome::NoRoom,
                 Ok(None) => {
-                    // Not enough buffers for it now; or never, if it does not fit all there are.
+                    // Not enough buffers for it now.
                     self.ring.rewind(mark);
-                    let descriptors = self.chains.iter().map(|chain| chain.descriptors);
-                    let never = descriptors.sum::<u16>() >= self.ring.size() as u16;
-                    return if never {
-                        Outcome::Refused
-                    } else {
-                        Outcome::NoRoom
-                    };
+                    return Outcome::NoRoom;
                 }
                 Err(Broken) => {
                     self.broken = true;
@@ -230,6 +230,7 @@ impl<R: Ring> Tx<R> {
             let in_memory = |piece: &Piece| memory.at(piece.address, piece.len).is_some();
             let sound = chain.sound && pieces.iter().all(in_memory);
             self.chains.push(chain);
+            descriptors += usize::from(chain.descriptors);
             if !sound {
                 // It goes back empty, and so do those before it: the frame pays.
                 for chain in &self.chains {

@@ -67,8 +67,8 @@ impl Ring {
         match self {
             Self::Split { ring, commands } => {
                 // In the order of the table (section 2.7.8); its size is even.
-                let head = ring.slot(*commands * 2);
-                let tail = ring.slot(*commands * 2 + 1);
+                let head = ring.slot(commands.wrapping_mul(2));
+                let tail = ring.slot(commands.wrapping_mul(2).wrapping_add(1));
                 ring.write(head, command, NEXT, tail);
                 ring.write(tail, answer, WRITE, 0);
                 ring.available(*commands).store(head, Relaxed);
@@ -94,7 +94,7 @@ impl Ring {
                     return None;
                 }
                 let (id, _) = ring.read_used(*commands);
-                let head = ring.slot(*commands * 2);
+                let head = ring.slot(commands.wrapping_mul(2));
                 *commands = next;
                 Some(used == next as u16 && id == u32::from(head))
             }

@@ -4,6 +4,7 @@
 mod device_violations;
 mod doorbell;
 mod driver_violations;
+mod many_descriptors;
 mod merging;
 mod model;
 mod speed;
