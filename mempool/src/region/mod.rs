@@ -1,18 +1,21 @@
 //! Memory that devices can be given: pinned, placed, shareable by file descriptor.
 
 mod error;
+mod guard;
 mod sys;
 
 use core::fmt;
 use core::ptr::NonNull;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use rustix::process::Resource;
 
 pub use error::RegionError;
+pub use guard::BusErrorGuard;
 pub(crate) use sys::available_memory;
 
 /// Size of a normal page, and of a guard.
@@ -189,6 +192,8 @@ impl Builder {
         let locked = huge || self.lock_pages(&span)?;
         let numa_node = self.check_node(&span, page)?;
         Ok(MemoryRegion {
+            guard: OnceLock::new(),
+            sharing: Mutex::new(()),
             span,
             fd,
             page,
@@ -265,6 +270,10 @@ impl Builder {
 /// There is no access by slice: a device or another process may write at any time. Take pointers
 /// from [`ptr_at`](Self::ptr_at), and form references only to what nobody else touches then.
 pub struct MemoryRegion {
+    /// Since the region was shared. In front of the span: it goes before the memory is unmapped.
+    guard: OnceLock<BusErrorGuard>,
+    /// Held while the guard is made.
+    sharing: Mutex<()>,
     span: Span,
     fd: OwnedFd,
     page: usize,
@@ -334,9 +343,58 @@ impl MemoryRegion {
     /// time: the data of a buffer that was not given away. A peer that breaks this promise changes
     /// bytes under the eyes of who parses them; it reaches no header, length or link, which are
     /// never in the region of a pool. What it must not even be able to change is copied first.
+    ///
+    /// Pages that are punched out of the file while no hugepage is free end this process at the next
+    /// access, unless the descriptor comes from [`share`](Self::share).
     #[must_use]
     pub unsafe fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+
+    /// The memory file, as [`fd`](Self::fd), for a peer that may take pages out of it: from here on,
+    /// for the life of the region, a missing page costs the bytes of that page and nothing else.
+    ///
+    /// An access to a page that the file lacks and that cannot be had again puts a private page of
+    /// zeros in its place, and no other page is touched: addresses and references stay valid, and
+    /// who reads sees zeros, as the peer might have written. Neither a peer nor a device sees the
+    /// page from then on, so that the region should not be lent again:
+    /// [`replaced_pages`](Self::replaced_pages) tells.
+    ///
+    /// # Errors
+    /// The system refuses a handler for SIGBUS, or too many regions are shared.
+    ///
+    /// # Safety
+    /// As for [`fd`](Self::fd). A handler that the program sets for SIGBUS later hands on what is
+    /// not its own.
+    pub unsafe fn share(&self) -> io::Result<BorrowedFd<'_>> {
+        let _alone = self.sharing.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.guard.get().is_none() {
+            // SAFETY: the region is a mapping of its own, of whole pages of that size, and unmapped
+            // after the guard is gone; whoever reaches into it keeps the region. What the bytes of
+            // shared memory are is the peer's to say.
+            let guard = unsafe { BusErrorGuard::new(self.span.start, self.span.len, self.page) }?;
+            // Under the lock it is the first: a range must not be in the table twice.
+            drop(self.guard.set(guard));
+        }
+        Ok(self.fd.as_fd())
+    }
+
+    /// Pages that a peer has taken out of the memory file and that are private memory since: zero at
+    /// first, and whatever was written there after. Only seen once they are accessed, and only of a
+    /// region that was [shared](Self::share).
+    #[must_use]
+    pub fn replaced_pages(&self) -> usize {
+        self.guard.get().map_or(0, BusErrorGuard::replaced)
+    }
+
+    /// Device and inode number of the memory file, by which it is found among the descriptors and
+    /// mappings of a process.
+    ///
+    /// # Errors
+    /// What fstat(2) says.
+    pub fn file_id(&self) -> io::Result<(u64, u64)> {
+        let stat = rustix::fs::fstat(&self.fd)?;
+        Ok((stat.st_dev, stat.st_ino))
     }
 
     /// Bytes in a page.
