@@ -5,6 +5,7 @@
 
 mod back_end;
 mod dpdk;
+mod lent;
 mod memory;
 mod nonsense;
 mod paths;

@@ -154,11 +154,7 @@ pub(crate) fn memory() -> OwnedFd {
 }
 
 pub(crate) fn violations(port: &Port) -> u64 {
-    let statistics = port.started.port.statistics();
-    let found = statistics
-        .iter()
-        .find(|(name, _)| name == "protocol-violations");
-    found.unwrap().1
+    port.statistic("protocol-violations")
 }
 
 /// Polls and sends until something holds; how many frames came.

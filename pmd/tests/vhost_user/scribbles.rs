@@ -1,7 +1,7 @@
 //! Back ends whose messages are right and whose rings are not: what they write there is counted, and
 //! costs a frame or the session.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 
@@ -14,9 +14,9 @@ use crate::raw::{
 use crate::support::{Place, Port, pass, spec};
 
 /// Descriptors in each ring of a [`Port`].
-const SIZE: u64 = 128;
+pub(crate) const SIZE: u64 = 128;
 /// The receive queue and the transmit queue.
-const RX: u32 = 0;
+pub(crate) const RX: u32 = 0;
 const TX: u32 = 1;
 /// Bytes of a frame and the header in front of it (virtio 1.2 section 5.1.6).
 const HEADER: u32 = 12;
@@ -25,19 +25,19 @@ const FRAME: u32 = HEADER + 60;
 const USED: u16 = 1 << 7 | 1 << 15;
 
 /// A region of the front end's: its address, length, place in its file, and file.
-struct Region(u64, u64, u64, OwnedFd);
+pub(crate) struct Region(pub(crate) u64, pub(crate) u64, u64, pub(crate) OwnedFd);
 
 /// A back end that has come as far as the rings, by hand.
-struct Back {
-    raw: Raw,
-    regions: Vec<Region>,
+pub(crate) struct Back {
+    pub(crate) raw: Raw,
+    pub(crate) regions: Vec<Region>,
     /// Descriptors and used ring of each.
     rings: BTreeMap<u32, [u64; 2]>,
 }
 
 impl Back {
     /// Serves the next connection until the front end has all that it asks for.
-    fn accept(listener: &UnixListener, features: u64) -> Self {
+    pub(crate) fn accept(listener: &UnixListener, features: u64) -> Self {
         let mut back = Self {
             raw: Raw::new(listener.accept().unwrap().0),
             regions: Vec::new(),
@@ -52,7 +52,7 @@ impl Back {
     }
 
     /// Does what the next message says; its number.
-    fn answer(&mut self, features: u64) -> Option<u32> {
+    pub(crate) fn answer(&mut self, features: u64) -> Option<u32> {
         let mut fds = Vec::new();
         let (number, payload) = self.raw.receive_with(&mut fds)?;
         let words: Vec<_> = payload
@@ -87,6 +87,21 @@ impl Back {
         assert_eq!(rustix::io::pwrite(file, bytes, offset), Ok(bytes.len()));
     }
 
+    /// Where the buffers are that lie in a split ring.
+    pub(crate) fn posted(&self, ring: u32) -> BTreeSet<u64> {
+        let [descriptors, _] = self.rings[&ring];
+        let address = |slot| {
+            let (file, offset) = self.find(descriptors + 16 * slot);
+            let mut word = [0; 8];
+            assert_eq!(rustix::io::pread(file, &mut word, offset), Ok(8));
+            u64::from_le_bytes(word)
+        };
+        (0..SIZE)
+            .map(address)
+            .filter(|&address| address != 0)
+            .collect()
+    }
+
     /// An entry of a split ring's used ring (section 2.7.8).
     fn used(&self, ring: u32, entry: u64, id: u32, len: u32) {
         let [_, used] = self.rings[&ring];
@@ -97,7 +112,7 @@ impl Back {
     }
 
     /// How many entries of a split ring there are.
-    fn index(&self, ring: u32, index: u16) {
+    pub(crate) fn index(&self, ring: u32, index: u16) {
         let [_, used] = self.rings[&ring];
         self.write(used + 2, &index.to_le_bytes());
     }

@@ -17,6 +17,7 @@ use rustix::net::{
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::message::{Header, MAX_REGIONS, Message};
+use super::process::Process;
 
 /// How long the peer may take for a reply, or for the rest of a message that it has begun.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -40,6 +41,9 @@ pub(super) enum Ended {
     Violation(String),
     #[error("the peer lacks what this port needs: {0}")]
     Unfit(String),
+    /// The port itself has nothing to lend.
+    #[error("no back end is served: {0}")]
+    Refused(String),
     #[error("{0}: {1}")]
     System(&'static str, #[source] io::Error),
 }
@@ -115,6 +119,11 @@ impl Connection {
             stop,
             patience: PATIENCE,
         })
+    }
+
+    /// The process at the other end, if it can be known.
+    pub(super) fn process(&self) -> Option<Process> {
+        Process::of_peer(self.socket.as_fd())
     }
 
     /// From here on the port's stopping ends no wait, but the peer gets less time.
@@ -235,8 +244,7 @@ impl Connection {
         }
     }
 
-    /// Takes leave, and waits (not for long) until the peer has closed its end too: it has let go
-    /// of shared memory by then.
+    /// Takes leave, and waits (not for long) until the peer has closed its end too.
     pub(super) fn close(self) {
         let _ = self.socket.shutdown(std::net::Shutdown::Write);
         let deadline = Instant::now() + self.patience;

@@ -31,6 +31,7 @@ impl Control {
         state: std::sync::Arc<State>,
     ) -> io::Result<Self> {
         let stop = Stop::new()?;
+        state.lent.set_port(&port);
         let worker = Worker {
             port,
             end,
@@ -85,7 +86,10 @@ impl Worker {
     fn run(self) {
         let mut told = String::new();
         loop {
-            let ended = match self.endpoint.connect(&self.stop) {
+            let ended = match self
+                .endpoint
+                .connect(&self.stop, || self.state.lent.look(false))
+            {
                 Err(ended) => ended,
                 Ok(connection) => match &self.end {
                     End::Front(front) => front.session(connection, &self.state),
@@ -108,6 +112,7 @@ impl Worker {
             Ended::Stopped => {}
             Ended::Closed => tracing::info!("{port}: {text}; waiting for the next"),
             _ if text == *told => {}
+            Ended::Refused(_) => tracing::warn!("{port}: {text}"),
             _ => tracing::warn!("{port}: {text}; waiting for another peer"),
         }
         if matches!(ended, Ended::Violation(_)) {

@@ -36,8 +36,13 @@ impl Endpoint {
         })
     }
 
-    /// Waits until there is a peer.
-    pub(super) fn connect(&self, stop: &Stop) -> Result<Connection, Ended> {
+    /// Waits until there is a peer. Calls `look` now and then, for as long as it says that there is
+    /// something to look after.
+    pub(super) fn connect(
+        &self,
+        stop: &Stop,
+        look: impl Fn() -> bool,
+    ) -> Result<Connection, Ended> {
         let socket = match self {
             Self::Client(path, address) => {
                 let mut attempts = 0;
@@ -57,6 +62,7 @@ impl Endpoint {
                                     path.display()
                                 );
                             }
+                            look();
                             stop.wait(None, Some(RETRY))?;
                         }
                         Err(error) => return Err(Ended::system("cannot connect")(error)),
@@ -65,7 +71,7 @@ impl Endpoint {
             }
             Self::Server(listener) => loop {
                 let events = Some((listener.socket.as_fd(), PollFlags::IN));
-                stop.wait(events, None)?;
+                stop.wait(events, look().then_some(RETRY))?;
                 match listener.socket.accept() {
                     Ok((socket, _)) => break socket,
                     // The client has gone again.
@@ -156,15 +162,15 @@ mod tests {
         let stop = Stop::new().unwrap();
         let client = Endpoint::new(&path, false).unwrap();
         std::thread::scope(|scope| {
-            let early = scope.spawn(|| client.connect(&stop).map(drop));
+            let early = scope.spawn(|| client.connect(&stop, || false).map(drop));
             let server = Endpoint::new(&path, true).unwrap();
-            server.connect(&stop).map(drop).unwrap();
+            server.connect(&stop, || false).map(drop).unwrap();
             early.join().unwrap().unwrap();
         });
         std::thread::scope(|scope| {
             let server = Endpoint::new(&path, true).unwrap();
             let stop = &stop;
-            let idle = scope.spawn(move || server.connect(stop).map(drop));
+            let idle = scope.spawn(move || server.connect(stop, || false).map(drop));
             stop.raise();
             assert!(matches!(idle.join().unwrap(), Err(Ended::Stopped)));
         });

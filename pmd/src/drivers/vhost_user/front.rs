@@ -8,6 +8,7 @@ use pollux_mempool::{IovaMap, Mempool};
 use zerocopy::IntoBytes;
 
 use super::connection::{Connection, Ended};
+use super::lent::Loan;
 use super::link::State;
 use super::message::{
     Header, NO_FD, Region, Request, TableHead, VringAddress, VringState, protocol,
@@ -38,34 +39,76 @@ impl Front {
     /// The same, with something to be done when the rings have started.
     pub(super) fn session_with(
         &self,
-        mut connection: Connection,
+        connection: Connection,
         state: &State,
         started: impl FnOnce(),
     ) -> Ended {
-        let ended = self.serve(&connection, state, started);
+        let damaged = self.pool.region().replaced_pages();
+        if damaged > 0 {
+            return Ended::Refused(format!(
+                "{damaged} pages of the pool are private memory since a back end has taken them out \
+                 of its file; a pool is lent again only whole: start the program again"
+            ));
+        }
+        state.lent.look(true);
+        let mut loan = Loan::new(connection.process());
+        let ended = self.serve(&connection, state, &mut loan, started);
         state.set_up(false);
         self.rx.iter().for_each(|slot| slot.pause());
         self.tx.iter().for_each(|slot| slot.pause());
-        // Buffers are freed when the back end has let go of them: it has when it has stopped the
-        // rings, or closed the connection. One that does neither in half a second, and still
-        // writes, spoils the bytes of frames that these buffers hold next.
-        let stopping = matches!(ended, Ended::Stopped);
-        if connection.hurry().is_ok() && !(stopping && self.halt(&connection).is_ok()) {
-            connection.close();
+        let is_acknowledged = self.part(connection, &ended, &loan);
+        for ring in self.rx.iter().filter_map(|slot| slot.take()) {
+            let buffers = ring.buffers();
+            loan.keep(ring, buffers);
         }
-        self.rx.iter().for_each(|slot| drop(slot.take()));
-        self.tx.iter().for_each(|slot| drop(slot.take()));
+        for ring in self.tx.iter().filter_map(|slot| slot.take()) {
+            let buffers = ring.buffers();
+            loan.keep(ring, buffers);
+        }
+        if loan.is_told() && !is_acknowledged {
+            state.lent.hold(loan);
+        }
         ended
     }
 
+    /// Takes leave of the back end; whether it has acknowledged that its rings are stopped, and so
+    /// has let go of the buffers in them.
+    fn part(&self, mut connection: Connection, ended: &Ended, loan: &Loan) -> bool {
+        let is_there = !matches!(ended, Ended::Closed | Ended::System(..));
+        if connection.hurry().is_err() {
+            return false;
+        }
+        if is_there && loan.is_told() && self.halt(&connection).is_ok() {
+            return true;
+        }
+        connection.close();
+        false
+    }
+
     /// Returns why it came to its end.
-    fn serve(&self, connection: &Connection, state: &State, started: impl FnOnce()) -> Ended {
-        if let Err(ended) = self.establish(connection) {
+    fn serve(
+        &self,
+        connection: &Connection,
+        state: &State,
+        loan: &mut Loan,
+        started: impl FnOnce(),
+    ) -> Ended {
+        if let Err(ended) = self.establish(connection, state, loan) {
             return ended;
         }
         state.set_up(true);
         started();
-        match connection.next(|| watch(&self.rx, &self.tx)) {
+        let watch = || {
+            state.lent.look(false);
+            let replaced = |region: &Arc<MemoryRegion>| region.replaced_pages();
+            match loan.regions().iter().map(replaced).sum::<usize>() {
+                0 => watch(&self.rx, &self.tx),
+                pages => Err(Ended::Violation(format!(
+                    "it has taken {pages} pages out of the memory that it was lent"
+                ))),
+            }
+        };
+        match connection.next(watch) {
             Err(ended) => ended,
             Ok(message) => Ended::Violation(format!(
                 "message number {} came, and nothing had been asked",
@@ -78,7 +121,12 @@ impl Front {
         self.rx.len().max(self.tx.len())
     }
 
-    fn establish(&self, connection: &Connection) -> Result<(), Ended> {
+    fn establish(
+        &self,
+        connection: &Connection,
+        state: &State,
+        loan: &mut Loan,
+    ) -> Result<(), Ended> {
         let mut talk = Talk {
             connection,
             acknowledged: false,
@@ -109,21 +157,33 @@ impl Front {
         let tx: Vec<_> = (self.tx.iter().zip(memory.iter().skip(1).step_by(2)))
             .map(|(_, memory)| DriverTx::new(memory, rings, addresses.clone(), pool, none()))
             .collect();
+        let posted = rx.iter().map(DriverRx::buffers).sum::<usize>();
+        let quarantined = state.lent.buffers();
+        if posted == 0 && !rx.is_empty() && quarantined > 0 {
+            return Err(Ended::Refused(format!(
+                "no buffers are left to receive into: {quarantined} of {} are in quarantine, as back \
+                 ends know them that have not let go; end their processes, or start this program \
+                 again",
+                self.pool.buffers()
+            )));
+        }
+        loan.set_regions(&regions);
+        state.set_shared(self.pool.region());
         talk.share(&regions)?;
-        for (index, queue) in (0..).zip(&memory) {
-            talk.set_up(index, queue, rings)?;
-        }
-        if features.contains(Features::VHOST_USER_PROTOCOL) {
-            // Receive queues first, so that what comes back has where to go.
-            let count = memory.len() as u32;
-            for index in (0..count).step_by(2).chain((1..count).step_by(2)) {
-                talk.enable(index)?;
+        loan.set_told();
+        let begun = talk.begin(&memory, features, rings);
+        if let Err(ended) = begun {
+            // It may know some of them.
+            for ring in rx {
+                let buffers = ring.buffers();
+                loan.keep(ring, buffers);
             }
+            for ring in tx {
+                loan.keep(ring, 0);
+            }
+            return Err(ended);
         }
-        // A back end may answer before it has done what it was told (DPDK's starts its queues
-        // after the reply), and what it forwards meanwhile is lost. It works off one message after
-        // the other, so when it answers this it has done all.
-        talk.ask(Request::GetFeatures)?;
+        loan.set_taken();
         for (slot, ring) in self.rx.iter().zip(rx) {
             slot.put(ring);
         }
@@ -171,12 +231,26 @@ impl Front {
 
     /// Has the back end stop its rings, so that none of them is in use when it has answered.
     fn halt(&self, connection: &Connection) -> Result<(), Ended> {
+        // Replies that were still to come to a session that was broken off: one in all.
+        let mut late = 1;
         for index in 0..2 * self.pairs() as u32 {
             let state = VringState { index, num: 0 };
             let header = Header::request(Request::GetVringBase, size_of_val(&state), false);
             connection.send(header, state.as_bytes(), &[])?;
-            let reply = connection.receive("stop a ring")?;
-            reply.expect_reply(Request::GetVringBase)?;
+            loop {
+                let reply = connection.receive("stop a ring")?;
+                let Err(ended) = reply.expect_reply(Request::GetVringBase) else {
+                    // Which ring it is about: it must be this one.
+                    if reply.read::<VringState>()?.index == index {
+                        break;
+                    }
+                    return Err(Ended::Violation(format!("it has not stopped ring {index}")));
+                };
+                if late == 0 {
+                    return Err(ended);
+                }
+                late -= 1;
+            }
         }
         Ok(())
     }
@@ -213,6 +287,30 @@ impl Talk<'_> {
         }
     }
 
+    /// Tells the back end of the rings, and has them started when this returns.
+    fn begin(
+        &self,
+        memory: &[QueueMemory],
+        features: Features,
+        rings: RingFeatures,
+    ) -> Result<(), Ended> {
+        for (index, queue) in (0..).zip(memory) {
+            self.set_up(index, queue, rings)?;
+        }
+        if features.contains(Features::VHOST_USER_PROTOCOL) {
+            // Receive queues first, so that what comes back has where to go.
+            let count = memory.len() as u32;
+            for index in (0..count).step_by(2).chain((1..count).step_by(2)) {
+                self.enable(index)?;
+            }
+        }
+        // A back end may answer before it has done what it was told (DPDK's starts its queues
+        // after the reply), and what it forwards meanwhile is lost. It works off one message after
+        // the other, so when it answers this it has done all.
+        self.ask(Request::GetFeatures)?;
+        Ok(())
+    }
+
     /// Shares regions, at their addresses in this process.
     fn share(&self, regions: &[Arc<MemoryRegion>]) -> Result<(), Ended> {
         let head = TableHead {
@@ -230,14 +328,15 @@ impl Talk<'_> {
             };
             table.extend_from_slice(entry.as_bytes());
         }
-        // SAFETY: both regions hold nothing of ours that the peer could break: one the data of
-        // packet buffers, one the rings, which are believed nothing (`virtio`). A peer that is told
-        // of a buffer, and no other, writes to it; that the back end keeps to this is what whoever
-        // opens such a port trusts it with, and all: the bytes of frames.
-        let fds: Vec<_> = regions
-            .iter()
-            .map(|region| unsafe { region.fd() })
-            .collect();
+        let mut fds = Vec::with_capacity(regions.len());
+        for region in regions {
+            // SAFETY: both regions hold nothing of ours that the peer could break: one the data of
+            // packet buffers, one the rings, which are believed nothing (`virtio`). A peer that is
+            // told of a buffer, and no other, writes to it; that the back end keeps to this is what
+            // whoever opens such a port trusts it with, and all: the bytes of frames.
+            let fd = unsafe { region.share() };
+            fds.push(fd.map_err(Ended::system("cannot guard memory that is to be shared"))?);
+        }
         self.tell(Request::SetMemTable, &table, &fds)
     }
 

@@ -123,6 +123,10 @@ pub fn back_end(
 
 /// A front end is served by the back end that `peer` is the socket of; `started` is called if and
 /// when the rings start. As [`back_end`] else.
+///
+/// # Panics
+/// A buffer is neither in its pool nor in quarantine at the end: the pool was to be full before, and
+/// is again when this returns. The caller is the back end, and writes no more.
 pub fn front_end(
     pool: &Mempool,
     peer: UnixStream,
@@ -145,8 +149,12 @@ pub fn front_end(
     };
     let mut queues = queues(pool, rx, Tx { slot: tx, control })?;
     let connection = connection(peer).ok()?;
-    let ended = front.session_with(connection, &State::default(), || started(&mut queues));
+    let state = State::default();
+    let ended = front.session_with(connection, &state, || started(&mut queues));
     queues.finish();
+    drop(queues);
+    assert_eq!(pool.available() + state.lent.buffers(), pool.buffers());
+    state.lent.release();
     Some(ended.to_string())
 }
 

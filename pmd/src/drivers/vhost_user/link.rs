@@ -1,7 +1,11 @@
 //! What the control thread tells of the port.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use pollux_mempool::region::MemoryRegion;
+
+use super::lent::Lent;
 use crate::count::Count;
 use crate::driver::{Link, Statistics};
 
@@ -12,6 +16,10 @@ pub(super) struct State {
     changes: Count,
     sessions: Count,
     violations: Count,
+    /// The memory of the pool, once it was shared.
+    shared: Mutex<Weak<MemoryRegion>>,
+    /// What back ends have not let go of.
+    pub(super) lent: Lent,
 }
 
 impl State {
@@ -28,6 +36,17 @@ impl State {
         self.violations.add(1);
     }
 
+    /// The memory of the pool is shared with a back end.
+    pub(super) fn set_shared(&self, region: &Arc<MemoryRegion>) {
+        *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(region);
+    }
+
+    /// Pages of the pool that a back end has taken out of its file.
+    fn damaged_pages(&self) -> usize {
+        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.upgrade().map_or(0, |region| region.replaced_pages())
+    }
+
     pub(super) fn link(&self) -> Link {
         Link {
             up: self.up.load(Ordering::Relaxed),
@@ -40,6 +59,8 @@ impl State {
         vec![
             ("sessions".into(), self.sessions.get()),
             ("protocol-violations".into(), self.violations.get()),
+            ("quarantined_buffers".into(), self.lent.buffers() as u64),
+            ("damaged_pages".into(), self.damaged_pages() as u64),
         ]
     }
 }

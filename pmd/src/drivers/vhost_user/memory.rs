@@ -5,11 +5,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use pollux_mempool::region::BusErrorGuard;
 use rustix::fs::{FileType, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::connection::Ended;
-use super::guard::Guard;
 use super::message::Region;
 use crate::drivers::virtio::{PeerMemory, PeerRegion};
 
@@ -21,8 +21,8 @@ const HUGETLBFS: i64 = 0x9584_58f6;
 struct Mapping {
     at: NonNull<u8>,
     len: usize,
-    /// Where the file could be cut short.
-    guard: Option<Guard>,
+    /// Of the whole: a session whose memory is missing somewhere ends.
+    guard: Option<BusErrorGuard>,
 }
 
 // SAFETY: an address range that this value owns; whoever uses the addresses answers for races.
@@ -63,12 +63,12 @@ impl Table {
         })
     }
 
-    /// Looks whether the front end has cut a file short.
+    /// Looks whether the front end has cut a file short, or made holes in it.
     pub(super) fn check(&self) -> Result<(), Ended> {
         let mut guards = self.mappings.iter().flat_map(|mapping| &mapping.guard);
-        if guards.any(Guard::was_cut) {
+        if guards.any(|guard| guard.replaced() > 0) {
             return Err(Ended::Violation(
-                "it has cut its memory file short while the rings were in use".into(),
+                "it has taken pages out of its memory file while the rings were in use".into(),
             ));
         }
         Ok(())
@@ -137,9 +137,9 @@ fn map_region(
     };
     // Also where the file is sealed: holes can be made in it still, and where there are no hugepages
     // left to fill one the access is a bus error too.
-    // SAFETY: the mapping owns the range and gives the guard up before it; its bytes are reached as
-    // said below.
-    mapping.guard = Some(unsafe { Guard::new(at, len) }.map_err(system)?);
+    // SAFETY: the mapping owns the range, all of which is one unit, and gives the guard up before
+    // it; its bytes are reached as said below.
+    mapping.guard = Some(unsafe { BusErrorGuard::new(at, len, len) }.map_err(system)?);
     let mapping = Arc::new(mapping);
     // SAFETY: offset - start < page, inside the mapping.
     let first = unsafe { at.add((region.offset - start) as usize) };

@@ -13,25 +13,34 @@
 //! The back end believes the front end nothing: messages, memory table, rings and descriptors are
 //! checked, and what is wrong ends the session or costs the frame. Where the front end's memory file
 //! cannot be sealed (DPDK's), it could cut the file short under the mapping: a handler of bus errors
-//! makes the session's end of that (`guard.rs`). It stands in front of the process's own handler,
-//! and a program that sets another one later is without it; `sealed=on` refuses such memory.
+//! makes the session's end of that ([`BusErrorGuard`](pollux_mempool::region::BusErrorGuard)). It
+//! stands in front of the process's own handler, and a program that sets another one later is
+//! without it; `sealed=on` refuses such memory.
 //!
 //! The front end lends the back end its packet buffers and rings. A back end that does not keep to
-//! the protocol can spoil the bytes of frames, and nothing else.
+//! the protocol can spoil the bytes of frames, and nothing else:
+//!
+//! - Buffers that it knew are used again only once it is proven to have let go of them (`lent.rs`);
+//!   until then they are in quarantine, counted as `quarantined_buffers`. A port that has none left
+//!   to receive into serves nobody, and says so.
+//! - Pages that it punches out of the shared memory become private ones of zeros (`damaged_pages`).
+//!   The session ends, and the pool is lent to nobody any more: what is written to those pages would
+//!   not be seen at the other end.
 
 mod back;
 mod connection;
 mod control;
 mod endpoint;
 mod front;
-mod guard;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod hostile;
+mod lent;
 mod link;
 mod memory;
 mod message;
 mod options;
+mod process;
 mod queues;
 
 use std::sync::Arc;
@@ -79,7 +88,10 @@ pub(crate) const DESCRIPTION: Description = Description {
         (Feature::Multicast, UNFILTERED),
         (
             Feature::Statistics,
-            Support::Partly("of the connection: sessions and violations of the protocol"),
+            Support::Partly(
+                "of the connection: sessions, violations of the protocol, buffers in quarantine, \
+                 pages that a back end has taken away",
+            ),
         ),
         (
             Feature::ZeroCopyRx,

@@ -25,6 +25,9 @@ trait Ring: Send {
     /// Descriptors that are not posted.
     fn free(&self) -> usize;
 
+    /// Buffers of pools that are posted, each segment one: what the device knows.
+    fn buffers(&self) -> usize;
+
     /// Posts a buffer that one descriptor describes: its one piece, which the device writes if the
     /// flags say so, or a table of its pieces. The device sees it with the next `publish`. There is
     /// a free descriptor.
@@ -67,4 +70,9 @@ struct Posted {
 
 fn nothing_posted(size: u16) -> Box<[Posted]> {
     (0..size).map(|_| Posted::default()).collect()
+}
+
+fn posted_buffers(posted: &[Posted]) -> usize {
+    let frames = posted.iter().filter_map(|posted| posted.mbuf.as_ref());
+    frames.map(Mbuf::segment_count).sum()
 }

@@ -2,7 +2,7 @@
 
 use pollux_mempool::Mbuf;
 
-use super::{Posted, Ring, nothing_posted};
+use super::{Posted, Ring, nothing_posted, posted_buffers};
 use crate::drivers::virtio::areas::RingMemory;
 use crate::drivers::virtio::packed::{Packed, Position};
 use crate::drivers::virtio::split::NEXT;
@@ -132,6 +132,10 @@ impl Ring for PackedRing {
     #[inline(always)]
     fn free(&self) -> usize {
         self.free as usize
+    }
+
+    fn buffers(&self) -> usize {
+        posted_buffers(&self.posted)
     }
 
     #[inline(always)]

@@ -83,6 +83,11 @@ impl<N: Notify> DriverRx<N> {
         fence(SeqCst);
     }
 
+    /// Buffers that are posted, and that the device may therefore use.
+    pub(crate) fn buffers(&self) -> usize {
+        either!(&self.0, rx => rx.ring.buffers())
+    }
+
     /// Whether the device has made the queue meaningless.
     pub(crate) fn is_broken(&self) -> bool {
         either!(&self.0, rx => rx.broken)

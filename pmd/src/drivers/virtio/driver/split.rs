@@ -2,7 +2,7 @@
 
 use pollux_mempool::Mbuf;
 
-use super::{Posted, Ring, nothing_posted};
+use super::{Posted, Ring, nothing_posted, posted_buffers};
 use crate::drivers::virtio::areas::RingMemory;
 use crate::drivers::virtio::split::{NEXT, Split, words};
 use crate::drivers::virtio::{Broken, Piece};
@@ -117,6 +117,10 @@ impl Ring for SplitRing {
     #[inline(always)]
     fn free(&self) -> usize {
         self.size() - self.taken.wrapping_sub(self.returned) as usize
+    }
+
+    fn buffers(&self) -> usize {
+        posted_buffers(&self.posted)
     }
 
     #[inline(always)]

@@ -64,6 +64,11 @@ impl<N: Notify> DriverTx<N> {
         either!(&mut self.0, tx => tx.tx(cache, burst, sent))
     }
 
+    /// Buffers that are posted, and that the device may therefore use.
+    pub(crate) fn buffers(&self) -> usize {
+        either!(&self.0, tx => tx.ring.buffers())
+    }
+
     /// Whether the device has made the queue meaningless.
     pub(crate) fn is_broken(&self) -> bool {
         either!(&self.0, tx => tx.broken)

@@ -1,0 +1,346 @@
+//! What a front end has lent: it comes back when the back end is proven to have let go of it, and a
+//! back end that takes pages out of it kills nobody.
+
+use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use pollux_mempool::PoolConfig;
+use pollux_mempool::region::PageSize;
+use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, ftruncate, memfd_create};
+
+use crate::raw::{GET_FEATURES, GET_VRING_BASE, Raw, VERSION_1, violations, wait_for_violations};
+use crate::scribbles::{Back, RX, SIZE};
+use crate::support::{PATIENCE, Place, Port, spec};
+
+/// For the other processes: a path that says what they are to do.
+const SOCKET: &str = "POLLUX_TEST_LENT";
+
+fn pool(buffers: usize) -> PoolConfig {
+    PoolConfig {
+        buffers,
+        ..PoolConfig::default()
+    }
+}
+
+/// A back end that spoils a ring, so that the session ends without a word of its own.
+fn spoil(listener: &UnixListener, port: &mut Port, violations: u64) -> Back {
+    let back = Back::accept(listener, 0);
+    port.wait_up(true);
+    back.index(RX, SIZE as u16 + 1);
+    poll_until_violated(port, violations);
+    back
+}
+
+/// Polls, and sends nothing, so that the receive buffers are all that is known.
+fn poll_until_violated(port: &mut Port, n: u64) {
+    let began = Instant::now();
+    while violations(port) < n {
+        assert!(began.elapsed() < PATIENCE);
+        assert!(port.poll(0).is_empty());
+    }
+    port.wait_up(false);
+}
+
+/// Where all free buffers of a port's pool are.
+fn free_buffers(port: &mut Port) -> BTreeSet<u64> {
+    let buffers: Vec<_> = std::iter::from_fn(|| port.pool.alloc()).collect();
+    let place = |mbuf: &pollux_mempool::Mbuf| mbuf.data_ptr().addr() as u64 - 12;
+    buffers.iter().map(place).collect()
+}
+
+#[test]
+fn buffers_known_to_a_living_peer_are_not_reused() {
+    let place = Place::new();
+    let listener = UnixListener::bind(place.socket()).unwrap();
+    let mut port = Port::open_with(&spec(&place.socket(), "packed=off"), 1, pool(1024));
+    let back = spoil(&listener, &mut port, 1);
+    let known = back.posted(RX);
+    assert_eq!(known.len(), 128);
+    port.wait_quarantined(128);
+    assert_eq!(port.pool.available() + 64, 1024 - 128 + 64);
+    assert!(free_buffers(&mut port).is_disjoint(&known));
+    // Nor are they lent to another, nor does it help to hang up.
+    let next = Back::accept(&listener, 0);
+    port.wait_up(true);
+    assert_eq!(next.posted(RX).len(), 128);
+    assert!(next.posted(RX).is_disjoint(&known));
+    let Back { raw, regions, .. } = back;
+    drop(raw);
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(port.statistic("quarantined_buffers"), 128);
+    // Without the descriptors it has nothing any more, once its other session has none either.
+    drop(regions);
+    drop(next);
+    port.wait_up(false);
+    port.wait_quarantined(0);
+    drop(listener);
+    port.stop();
+    std::fs::remove_file(place.socket()).unwrap();
+}
+
+#[test]
+fn buffers_come_back_when_the_peer_acknowledges() {
+    for ends in ["the port is stopped", "a ring makes no sense"] {
+        println!("{ends}");
+        let place = Place::new();
+        let listener = UnixListener::bind(place.socket()).unwrap();
+        let mut port = Port::open(&spec(&place.socket(), "packed=off"), 1);
+        let mut back = Back::accept(&listener, 0);
+        port.wait_up(true);
+        let wrong = ends.contains("ring");
+        if wrong {
+            back.index(RX, SIZE as u16 + 1);
+        }
+        let answers = std::thread::spawn(move || {
+            let mut stopped = 0;
+            while let Some(number) = back.answer(VERSION_1) {
+                stopped += u32::from(number == GET_VRING_BASE);
+            }
+            // It has all descriptors still.
+            (back, stopped)
+        });
+        if wrong {
+            wait_for_violations(&mut port, 1);
+            let (_back, stopped) = answers.join().unwrap();
+            assert_eq!(stopped, 2);
+            assert_eq!(port.statistic("quarantined_buffers"), 0);
+            port.stop();
+        } else {
+            port.stop();
+            let (_back, stopped) = answers.join().unwrap();
+            assert_eq!(stopped, 2);
+        }
+        std::fs::remove_file(place.socket()).unwrap();
+    }
+}
+
+#[test]
+fn what_a_living_peer_does_not_acknowledge_is_leaked_with_the_port() {
+    let place = Place::new();
+    let listener = UnixListener::bind(place.socket()).unwrap();
+    let port = Port::open(&spec(&place.socket(), "packed=off"), 1);
+    let back = Back::accept(&listener, 0);
+    port.wait_up(true);
+    port.stop_with_leaks(128);
+    place.leaks();
+    drop(back);
+    std::fs::remove_file(place.socket()).unwrap();
+}
+
+#[test]
+fn a_port_without_buffers_left_serves_nobody_until_they_are_back() {
+    let place = Place::new();
+    let listener = UnixListener::bind(place.socket()).unwrap();
+    let mut port = Port::open_with(&spec(&place.socket(), "packed=off"), 1, pool(128));
+    let back = spoil(&listener, &mut port, 1);
+    port.wait_quarantined(128);
+    for _ in 0..2 {
+        let mut raw = Raw::new(listener.accept().unwrap().0);
+        // It is asked what it can do, and left before it is given anything.
+        while let Some((number, _)) = raw.receive() {
+            assert!(number <= 3, "message number {number}");
+            if number == GET_FEATURES {
+                raw.flagged(number, 5, &VERSION_1.to_ne_bytes(), &[]);
+            }
+        }
+        assert!(!port.is_up());
+    }
+    drop(back);
+    port.wait_quarantined(0);
+    // One may still be on its way that was refused.
+    let began = Instant::now();
+    while !port.is_up() {
+        assert!(began.elapsed() < PATIENCE);
+        let mut back = Raw::new(listener.accept().unwrap().0);
+        while let Some((number, _)) = back.receive() {
+            if number == GET_FEATURES {
+                back.flagged(number, 5, &VERSION_1.to_ne_bytes(), &[]);
+            }
+            if port.is_up() {
+                break;
+            }
+        }
+    }
+    drop(listener);
+    std::fs::remove_file(place.socket()).unwrap();
+    // It never had the descriptors, so that nothing tells whether it has let go.
+    port.stop_with_leaks(128);
+    place.leaks();
+}
+
+/// A child of this test program; killed when it is dropped.
+struct Other(Child);
+
+impl Other {
+    fn start(test: &str, place: &Place) -> Self {
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test])
+            .env(SOCKET, place.socket())
+            .stdout(Stdio::null())
+            .spawn();
+        Self(child.unwrap())
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Not a test: another process. A back end that spoils a ring and lives on, with all that it was
+/// given.
+#[test]
+fn spoiler() {
+    let Some(socket) = std::env::var_os(SOCKET) else {
+        return;
+    };
+    let listener = UnixListener::bind(socket).unwrap();
+    let back = Back::accept(&listener, 0);
+    back.index(RX, SIZE as u16 + 1);
+    drop(listener);
+    std::thread::sleep(2 * PATIENCE);
+}
+
+#[test]
+fn buffers_come_back_when_the_peer_is_gone() {
+    let place = Place::new();
+    let mut port = Port::open(&spec(&place.socket(), "packed=off"), 1);
+    let other = Other::start("lent::spoiler", &place);
+    poll_until_violated(&mut port, 1);
+    port.wait_quarantined(128);
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(port.statistic("quarantined_buffers"), 128);
+    drop(other);
+    port.wait_quarantined(0);
+    port.stop();
+    std::fs::remove_file(place.socket()).unwrap();
+}
+
+/// The number of hugepages of 2 MiB, put back when it is dropped.
+struct Hugepages(String);
+
+const NUMBER: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
+
+impl Hugepages {
+    /// So many more; why there are not, where they cannot be had.
+    fn more(more: usize) -> Result<Self, String> {
+        let read = || std::fs::read_to_string(NUMBER).map_err(|error| error.to_string());
+        let before = read()?;
+        let count = |text: &str| text.trim().parse::<usize>().map_err(|e| e.to_string());
+        let wanted = count(&before)? + more;
+        let guard = Self(before);
+        std::fs::write(NUMBER, wanted.to_string()).map_err(|error| error.to_string())?;
+        match count(&read()?)? {
+            all if all >= wanted => Ok(guard),
+            all => Err(format!("{all} hugepages instead of {wanted}")),
+        }
+    }
+
+    fn free() -> usize {
+        let path = NUMBER.replace("nr_", "free_");
+        std::fs::read_to_string(path)
+            .unwrap()
+            .trim()
+            .parse()
+            .unwrap()
+    }
+
+    /// All that are free now, for as long as the file is kept.
+    fn take_all() -> OwnedFd {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
+        let file = memfd_create("hoard", flags).unwrap();
+        let len = (Self::free() as u64) << 21;
+        ftruncate(&file, len).unwrap();
+        fallocate(&file, FallocateFlags::empty(), 0, len).unwrap();
+        assert_eq!(Self::free(), 0);
+        file
+    }
+}
+
+impl Drop for Hugepages {
+    fn drop(&mut self) {
+        let _ = std::fs::write(NUMBER, &self.0);
+    }
+}
+
+/// Not a test: another process. A front end whose pool is of hugepages, which lose their memory
+/// while it runs.
+#[test]
+fn punched() {
+    let Some(socket) = std::env::var_os(SOCKET) else {
+        return;
+    };
+    let socket = std::path::PathBuf::from(socket);
+    let pool = PoolConfig {
+        pages: PageSize::Mib2,
+        ..pool(2048)
+    };
+    let mut port = Port::open_with(&spec(&socket, "packed=off"), 1, pool);
+    port.wait_up(true);
+    let began = Instant::now();
+    while !socket.with_file_name("go").exists() {
+        assert!(began.elapsed() < PATIENCE);
+    }
+    // It sends, and finds pages gone.
+    wait_for_violations(&mut port, 1);
+    assert!(port.statistic("damaged_pages") > 0);
+    port.wait_up(false);
+    // Each buffer that it has still can be used.
+    let mut all: Vec<_> = std::iter::from_fn(|| port.pool.alloc()).collect();
+    assert!(all.len() > 1000);
+    for (mbuf, i) in all.iter_mut().zip(0_u64..) {
+        mbuf.append(1000).unwrap().fill(i as u8);
+    }
+    for (mbuf, i) in all.iter().zip(0_u64..) {
+        assert_eq!(mbuf.data(), [i as u8; 1000]);
+    }
+    // No other back end is lent what is not whole.
+    std::fs::write(socket.with_file_name("used"), "").unwrap();
+    while !socket.with_file_name("done").exists() {
+        assert!(began.elapsed() < 2 * PATIENCE);
+        assert!(!port.is_up());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!((port.statistic("sessions"), violations(&port)), (1, 1));
+}
+
+#[test]
+fn a_back_end_that_punches_holes_does_not_kill_the_front_end() {
+    let place = Place::new();
+    let _more = match Hugepages::more(8) {
+        Ok(more) => more,
+        Err(why) => {
+            println!("skipped: {why}");
+            return;
+        }
+    };
+    let listener = UnixListener::bind(place.socket()).unwrap();
+    let mut other = Other::start("lent::punched", &place);
+    let back = Back::accept(&listener, 0);
+    let (pool, len) = (&back.regions[0].3, back.regions[0].1);
+    let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    fallocate(pool, punch, 0, len).unwrap();
+    let hoard = Hugepages::take_all();
+    std::fs::write(place.socket().with_file_name("go"), "").unwrap();
+    back.raw.until_closed();
+    // It survives, and says no to whoever comes next.
+    let began = Instant::now();
+    while !place.socket().with_file_name("used").exists() {
+        let ended = other.0.try_wait().unwrap();
+        assert!(ended.is_none() && began.elapsed() < PATIENCE, "{ended:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    for _ in 0..3 {
+        let mut next = Raw::new(listener.accept().unwrap().0);
+        assert!(next.receive().is_none());
+    }
+    std::fs::write(place.socket().with_file_name("done"), "").unwrap();
+    assert!(other.0.wait().unwrap().success());
+    drop((hoard, listener));
+    std::fs::remove_file(place.socket()).unwrap();
+}
