@@ -1,12 +1,11 @@
 //! What the queues of a started port share: the attached program, the sockets, the maps.
 
-use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-use pollux_mempool::Mbuf;
+use std::{io, mem};
 
 use super::bpf::{Link, Map};
+use super::quarantine::{Probe, UmemQuarantine};
 use super::socket::{Socket, Statistics};
 use super::steer::Rules;
 use super::umem::Posted;
@@ -17,20 +16,20 @@ use crate::drivers::interface::packet::Membership;
 /// frame that was sent from there is gone.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Goes with the last queue. The order of the fields is the order in which they are dropped: the
-/// program is detached, so that no frame comes any more; the sockets are closed, so that the kernel
-/// gives up the buffers; then the maps, and the buffers go to the pool.
+/// Goes with the last queue: the program is detached, so that no frame comes any more; the sockets
+/// are closed, and when the kernel has let go of the buffers, these go to the pool.
 pub(super) struct Attachment {
     link: Mutex<Option<Link>>,
-    _rules: Rules,
+    rules: Option<Rules>,
     /// Has the interface receive what it would not by itself.
-    _membership: Option<Membership>,
+    membership: Option<Membership>,
     sockets: Vec<Socket>,
+    /// For the first sockets, as many as are bound.
+    bound: Mutex<Vec<Probe>>,
     map: Map<u32>,
     /// Counts what the program has dropped.
     drops: Option<Map<u64>>,
-    /// Buffers that the kernel has, of queues that are gone.
-    retired: Mutex<Vec<Box<[Option<Mbuf>]>>>,
+    quarantine: Arc<UmemQuarantine>,
 }
 
 impl Attachment {
@@ -40,15 +39,17 @@ impl Attachment {
         drops: Option<Map<u64>>,
         membership: Option<Membership>,
         rules: Rules,
+        quarantine: Arc<UmemQuarantine>,
     ) -> Self {
         Self {
             link: Mutex::default(),
-            _rules: rules,
-            _membership: membership,
+            rules: Some(rules),
+            membership,
             sockets,
+            bound: Mutex::default(),
             map,
             drops,
-            retired: Mutex::default(),
+            quarantine,
         }
     }
 
@@ -56,6 +57,13 @@ impl Attachment {
     #[inline]
     pub(super) fn socket(&self, queue: usize) -> &Socket {
         &self.sockets[queue]
+    }
+
+    /// The next of the sockets is bound to the queue of a probe.
+    pub(super) fn bound(&self, probe: Probe) {
+        let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        self.quarantine.bound(probe.queue());
+        bound.push(probe);
     }
 
     /// Which socket has the frames of which queue of the NIC.
@@ -98,10 +106,20 @@ impl Attachment {
         sockets.filter_map(|(queue, socket)| Some((queue, socket.statistics()?)))
     }
 
-    /// Keeps the buffers that the kernel has until the sockets are closed.
+    /// Keeps the buffers of a queue that ends: the kernel has them.
     pub(super) fn retire(&self, posted: &mut Posted) {
-        let mut retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
-        retired.push(posted.surrender());
+        self.quarantine.hold(posted);
+    }
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        self.detach();
+        self.rules = None;
+        self.membership = None;
+        let bound = self.bound.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let (sockets, bound) = (mem::take(&mut self.sockets), mem::take(bound));
+        self.quarantine.close(sockets, bound);
     }
 }
 

@@ -9,6 +9,7 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 use super::attachment::Attachment;
 use super::bpf::Map;
+use super::quarantine::UmemQuarantine;
 use super::ring::kernel::Side;
 use super::ring::{Consumer, Entry, Layout, Producer};
 use super::rx::{self, Rx};
@@ -56,7 +57,8 @@ fn shared() -> Option<(Arc<Attachment>, Arc<Watch>)> {
     let rules = Rules::insert(&lo, 0, &[]).ok()?;
     let map = Map::dummy(memory()?);
     let sockets = vec![Socket::dummy(memory()?)];
-    let attachment = Attachment::new(sockets, map, None, None, rules);
+    let quarantine = Arc::new(UmemQuarantine::new("hostile", "lo", lo.index));
+    let attachment = Attachment::new(sockets, map, None, None, rules, quarantine);
     Some((Arc::new(attachment), Arc::new(Watch::new(control, lo))))
 }
 

@@ -8,7 +8,8 @@
 //! each way. Frames that are sent go from where they lie.
 //!
 //! Program, sockets and maps are made through bpf(2) and setsockopt(2) alone; they go with the last
-//! queue, in that order, or with the process.
+//! queue, in that order, or with the process. The buffers that the kernel had then are kept in
+//! quarantine until it has let go of them (`quarantine.rs`).
 //!
 //! Frames of NIC queues that are not the port's go on to the kernel. What the kernel has no buffer
 //! for is [`Cause::NoMbuf`](crate::Cause::NoMbuf), what comes faster than it is polled
@@ -25,6 +26,7 @@ mod bpf;
 pub mod hostile;
 mod options;
 mod program;
+mod quarantine;
 mod ring;
 mod rx;
 mod socket;
@@ -34,9 +36,11 @@ mod tx;
 mod umem;
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use self::attachment::Attachment;
 use self::options::{OPTIONS, Options};
+use self::quarantine::UmemQuarantine;
 use self::start::Setup;
 use self::umem::Umem;
 use crate::driver::{
@@ -73,7 +77,12 @@ pub(crate) const DESCRIPTION: Description = Description {
         (Feature::Multicast, Support::Yes),
         (
             Feature::Statistics,
-            Support::Partly("of the interface and of each socket"),
+            Support::Partly(
+                "of the interface and of each socket; `quarantined_buffers` are those of queues \
+                 that have ended, which the kernel has not let go of: a child process has a copy of \
+                 a socket, or another program has bound the queue. They are back in their pool when \
+                 a later start of the port has the queue again, and else lost when the port is closed",
+            ),
         ),
         (
             Feature::HardwareStamps,
@@ -113,6 +122,7 @@ struct AfXdp {
     view: View,
     /// Of the queues, while they are there.
     shared: Weak<Attachment>,
+    quarantine: Arc<UmemQuarantine>,
 }
 
 pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
@@ -139,14 +149,17 @@ pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
     }
     let view = View::new(&interface).map_err(|error| device(error.to_string()))?;
     let link = Arc::new(Watch::new(control, interface.clone()));
+    let port = spec.to_string();
+    let quarantine = UmemQuarantine::new(&port, &interface.name, interface.index);
     Ok(Box::new(AfXdp {
-        spec: spec.to_string(),
+        spec: port,
         options,
         interface,
         queues,
         link,
         view,
         shared: Weak::new(),
+        quarantine: Arc::new(quarantine),
     }))
 }
 
@@ -243,12 +256,15 @@ impl Driver for AfXdp {
 
     fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
         let umem = self.umem(config)?;
+        // Of queues that are not among those of this start, nothing else would ask.
+        self.quarantine.settle(Duration::ZERO);
         let setup = Setup {
             options: &self.options,
             interface: &self.interface,
             config,
             link: &self.link,
             umem: &umem,
+            quarantine: &self.quarantine,
         };
         let started = setup.start().map_err(|step| self.refused(step))?;
         let name = &self.interface.name;
@@ -282,7 +298,8 @@ impl Driver for AfXdp {
         self.view.link()
     }
 
-    /// Those of the interface, which others may be using too, then those of each queue's socket.
+    /// Those of the interface, which others may be using too, then those of each queue's socket, and
+    /// how many buffers the kernel may still have of queues that have ended.
     fn statistics(&self) -> Statistics {
         let mut statistics = self.view.statistics();
         if let Some(shared) = self.shared.upgrade() {
@@ -296,6 +313,8 @@ impl Driver for AfXdp {
                 add("invalid_descs", counts.invalid);
             }
         }
+        let quarantined = self.quarantine.buffers() as u64;
+        statistics.push(("quarantined_buffers".into(), quarantined));
         statistics
     }
 }

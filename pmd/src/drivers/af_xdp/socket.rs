@@ -5,7 +5,6 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use super::abi;
 use super::ring::{Consumer, Entry, Layout, Producer};
-use super::umem::Umem;
 use crate::drivers::Step;
 
 /// An XDP socket, closed on drop.
@@ -86,11 +85,16 @@ impl Socket {
         }
     }
 
-    /// Makes the pool's memory known to the kernel, which pins it.
-    pub(super) fn register(&self, umem: &Umem) -> Result<(), Step> {
-        let registration = umem.registration();
-        self.set(libc::SOL_XDP, libc::XDP_UMEM_REG, &registration)
+    /// Makes memory known to the kernel, which pins it, and writes into what is posted of it.
+    pub(super) fn register(&self, umem: &libc::xdp_umem_reg) -> Result<(), Step> {
+        self.set(libc::SOL_XDP, libc::XDP_UMEM_REG, umem)
             .map_err(|error| ("cannot register the pool's memory", error))
+    }
+
+    /// Makes a ring, and does not map it.
+    pub(super) fn reserve(&self, kind: &Kind, size: u32) -> Result<(), Step> {
+        self.set(libc::SOL_XDP, kind.option, &size)
+            .map_err(|error| ("cannot get memory for a ring", error))
     }
 
     /// Where the parts of the four rings lie: RX, TX, FILL, COMPLETION.
@@ -120,8 +124,7 @@ impl Socket {
         size: u32,
         map: impl FnOnce(BorrowedFd<'_>, u64, Layout, u32) -> io::Result<R>,
     ) -> Result<R, Step> {
-        self.set(libc::SOL_XDP, kind.option, &size)
-            .map_err(|error| ("cannot get memory for a ring", error))?;
+        self.reserve(kind, size)?;
         self.layouts()
             .and_then(|layouts| map(self.as_fd(), kind.offset, layouts[kind.at], size))
             .map_err(|error| ("cannot map a ring", error))
@@ -188,6 +191,15 @@ impl Socket {
         let mut flags = [0];
         let read = self.get(libc::XDP_OPTIONS, &mut flags);
         read.is_ok() && flags[0] as u32 & libc::XDP_OPTIONS_ZEROCOPY != 0
+    }
+
+    /// Whether the kernel has unbound the socket, as its interface was removed, and has given up
+    /// the pool of its queue. Tells it once.
+    pub(super) fn was_unbound(&self) -> bool {
+        // Nothing but xsk_notifier (net/xdp/xsk.c) sets an error on such a socket. It holds the
+        // socket's mutex from before that until the pool is cleared, and XDP_STATISTICS takes it.
+        let error = rustix::net::sockopt::socket_error(&self.0);
+        error == Ok(Err(rustix::io::Errno::NETDOWN)) && self.statistics().is_some()
     }
 
     /// The counters since the socket was made.

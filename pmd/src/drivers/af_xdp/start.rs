@@ -7,6 +7,7 @@ use super::attachment::{Attachment, patiently};
 use super::bpf::{Link, Map, Program};
 use super::options::{Options, Other};
 use super::program::{self, Filter, Rest};
+use super::quarantine::{Probe, UmemQuarantine};
 use super::ring::{Consumer, Producer};
 use super::rx::{self, Rx};
 use super::socket::{COMPLETION, FILL, RX, Socket, TX};
@@ -38,6 +39,7 @@ pub(super) struct Setup<'a> {
     pub(super) config: &'a PortConfig,
     pub(super) link: &'a Arc<Watch>,
     pub(super) umem: &'a Umem,
+    pub(super) quarantine: &'a Arc<UmemQuarantine>,
 }
 
 /// The queues of a started port.
@@ -85,14 +87,14 @@ impl Setup<'_> {
         let socket = Socket::new()?;
         let size = self.ring_size();
         if first {
-            socket.register(self.umem)?;
+            socket.register(&self.umem.registration())?;
         }
         let received = if receive {
             // Room for the spare buffers as well.
             let fill = socket.producer(&FILL, 2 * size.max(SPARE as u32))?;
             Some((socket.consumer(&RX, size)?, fill))
         } else {
-            socket.producer::<u64>(&FILL, UNUSED)?;
+            socket.reserve(&FILL, UNUSED)?;
             None
         };
         let sending = if send {
@@ -101,7 +103,7 @@ impl Setup<'_> {
             socket.widen_tx(size);
             Some((ring, completion))
         } else {
-            socket.consumer::<u64>(&COMPLETION, UNUSED)?;
+            socket.reserve(&COMPLETION, UNUSED)?;
             None
         };
         if let Some(usec) = self.options.busy_poll {
@@ -115,10 +117,13 @@ impl Setup<'_> {
         let (config, options) = (self.config, self.options);
         let (rx_queues, tx_queues) = (config.rx_queues, config.tx_queues);
         let (mut sockets, mut received, mut sending) = (Vec::new(), Vec::new(), Vec::new());
+        let mut probes = Vec::new();
         for queue in 0..rx_queues.max(tx_queues) {
             let (receive, send) = (queue < rx_queues, queue < tx_queues);
             let (socket, rx, tx) = self.socket(queue == 0, receive, send)?;
             sockets.push(socket);
+            let number = u32::from(options.first_queue + queue);
+            probes.push(self.quarantine.probe(number)?);
             received.extend(rx);
             sending.extend(tx);
         }
@@ -138,6 +143,7 @@ impl Setup<'_> {
             drops,
             membership,
             rules,
+            self.quarantine.clone(),
         ));
 
         // From here on the queues see to it that the kernel lets go of the buffers first.
@@ -150,7 +156,7 @@ impl Setup<'_> {
             .map(|(queue, rings)| self.tx(rings, &shared, queue))
             .collect();
         let started = Started { rx, tx, shared };
-        self.bind(&started.shared)?;
+        self.bind(&started.shared, probes)?;
         if rx_queues > 0 {
             self.attach(&started.shared, rx_queues)?;
         }
@@ -192,15 +198,14 @@ impl Setup<'_> {
         )
     }
 
-    fn bind(&self, shared: &Attachment) -> Result<(), Step> {
+    fn bind(&self, shared: &Attachment, probes: Vec<Probe>) -> Result<(), Step> {
         let (index, flags) = (self.interface.index, self.bind_flags());
-        let queues = self.config.rx_queues.max(self.config.tx_queues);
-        for i in 0..queues {
+        for (i, probe) in probes.into_iter().enumerate() {
             let first = (i > 0).then(|| shared.socket(0));
-            let socket = shared.socket(usize::from(i));
-            let queue = u32::from(self.options.first_queue + i);
-            patiently(|| socket.bind(index, queue, flags, first))
+            let socket = shared.socket(i);
+            patiently(|| socket.bind(index, probe.queue(), flags, first))
                 .map_err(|error| ("cannot bind to the NIC's queue", error))?;
+            shared.bound(probe);
         }
         Ok(())
     }

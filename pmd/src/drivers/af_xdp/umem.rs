@@ -167,8 +167,9 @@ impl Posted {
         self.count
     }
 
-    /// All the buffers, for whoever keeps them until the kernel has let go of them.
+    /// Gives up all the buffers, to be kept until the kernel has let go of them.
     pub(super) fn surrender(&mut self) -> Box<[Option<Mbuf>]> {
+        self.count = 0;
         std::mem::take(&mut self.buffers)
     }
 

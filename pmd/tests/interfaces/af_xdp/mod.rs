@@ -4,4 +4,5 @@
 mod faults;
 mod life;
 mod others;
+mod quarantine;
 mod traffic;

@@ -174,7 +174,7 @@ fn whatever_can_be_sent_is_sent() {
 }
 
 /// A cable of two queues.
-fn two_queues() -> Option<Cable> {
+pub(super) fn two_queues() -> Option<Cable> {
     let cable = Cable {
         a: Namespace::new()?,
         b: Namespace::new()?,
