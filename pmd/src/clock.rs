@@ -1,11 +1,17 @@
 //! The one clock of the poll loops.
 
-use std::sync::Arc;
-use std::sync::OnceLock;
+mod source;
+mod timeout;
+
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use pollux_mempool::time::{Ns, Tsc};
+use rustix::time::{ClockId, clock_gettime};
+
+pub use self::source::{BadClockChoice, ClockChoice, ClockSource, TscFacts};
+pub use self::timeout::Timeout;
 
 /// Time as poll loops and drivers read it. The hardware's is [`TscClock`]; a simulation supplies
 /// its own, so that a driver which spins on a flag lets simulated time pass.
@@ -22,11 +28,19 @@ pub trait Clock: Clone + Send {
     /// What a spin loop calls in each round.
     fn relax(&self);
 
-    /// Waits until `done`, for `patience` at most; whether it is.
+    /// Rounds after which a wait of this length ends in any case: the clock may stand still. Each
+    /// round takes a nanosecond at least, by this clock or on the machine (a look at the time stamp
+    /// counter takes some 8 ns, and `pause` 3 ns), so that no wait ends early by this.
+    fn rounds(&self, patience: Ns) -> u64 {
+        patience.0.saturating_add(1000)
+    }
+
+    /// Waits until `done`, for `patience` at most; whether it is. Ends whatever the clock does: see
+    /// [`Timeout`].
     fn wait(&self, patience: Ns, mut done: impl FnMut() -> bool) -> bool {
-        let (start, patience) = (self.now(), self.to_cycles(patience));
+        let mut timeout = Timeout::new(self, patience);
         while !done() {
-            if self.now().since(start) > patience {
+            if timeout.is_over(self) {
                 return false;
             }
             self.relax();
@@ -42,6 +56,9 @@ pub trait Clock: Clone + Send {
 
 /// The time stamp counter of the CPU, calibrated once per process against the kernel's monotonic
 /// clock. Reading it costs some 8 to 20 ns and never enters the kernel.
+///
+/// Where neither the CPU nor the kernel trusts the counter, the kernel's clock is read instead, with
+/// a warning: see [`TscFacts`]. [`select`](Self::select) decides otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct TscClock {
     hz: u64,
@@ -49,14 +66,71 @@ pub struct TscClock {
     ns_per_cycle: u64,
     /// Cycles a nanosecond, times 2^32.
     cycles_per_ns: u64,
+    source: ClockSource,
+}
+
+/// The clock of this process, from its first use on.
+static CLOCK: OnceLock<TscClock> = OnceLock::new();
+
+/// What it is to read.
+static CHOICE: Mutex<Choice> = Mutex::new(Choice {
+    choice: ClockChoice::Auto,
+    is_taken: false,
+});
+
+struct Choice {
+    choice: ClockChoice,
+    /// The clock is made by it.
+    is_taken: bool,
+}
+
+/// A clock was selected after another was in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the clock `{wanted}` was selected too late: `{used}` is in use")]
+pub struct ClockInUse {
+    /// What was asked for.
+    pub wanted: ClockChoice,
+    /// What the process reads.
+    pub used: ClockSource,
 }
 
 impl TscClock {
-    /// The clock of this process; the first call takes some 20 ms to calibrate it.
+    /// The clock of this process. The first call decides what it reads, and takes some 20 ms to
+    /// calibrate it.
     #[must_use]
     pub fn get() -> Self {
-        static CLOCK: OnceLock<TscClock> = OnceLock::new();
-        *CLOCK.get_or_init(|| Self::from_hz(measure_hz(Duration::from_millis(20))))
+        *CLOCK.get_or_init(|| {
+            let mut choice = CHOICE.lock().unwrap_or_else(PoisonError::into_inner);
+            choice.is_taken = true;
+            Self::from_choice(choice.choice)
+        })
+    }
+
+    /// Decides what the clock of this process is to read, before anything asks for it.
+    ///
+    /// # Errors
+    /// The process reads another clock already.
+    pub fn select(wanted: ClockChoice) -> Result<(), ClockInUse> {
+        let mut choice = CHOICE.lock().unwrap_or_else(PoisonError::into_inner);
+        if !choice.is_taken {
+            choice.choice = wanted;
+            return Ok(());
+        }
+        drop(choice);
+        let used = Self::get().source;
+        match (wanted, used) {
+            (ClockChoice::Auto, _)
+            | (ClockChoice::Tsc, ClockSource::Tsc)
+            | (ClockChoice::Raw, ClockSource::Raw) => Ok(()),
+            _ => Err(ClockInUse { wanted, used }),
+        }
+    }
+
+    fn from_choice(choice: ClockChoice) -> Self {
+        match TscFacts::read().choose(choice) {
+            ClockSource::Tsc => Self::from_hz(measure_hz(Duration::from_millis(20))),
+            ClockSource::Raw => Self::raw(),
+        }
     }
 
     fn from_hz(hz: u64) -> Self {
@@ -70,6 +144,15 @@ impl TscClock {
             hz,
             ns_per_cycle: ratio(1_000_000_000, hz),
             cycles_per_ns: ratio(hz, 1_000_000_000),
+            source: ClockSource::Tsc,
+        }
+    }
+
+    /// The kernel's clock, of which a cycle is a nanosecond.
+    fn raw() -> Self {
+        Self {
+            source: ClockSource::Raw,
+            ..Self::from_hz(1_000_000_000)
         }
     }
 
@@ -77,6 +160,12 @@ impl TscClock {
     #[must_use]
     pub fn hz(&self) -> u64 {
         self.hz
+    }
+
+    /// What it reads.
+    #[must_use]
+    pub fn source(&self) -> ClockSource {
+        self.source
     }
 }
 
@@ -87,7 +176,10 @@ fn scale(n: u64, factor: u64) -> u64 {
 impl Clock for TscClock {
     #[inline]
     fn now(&self) -> Tsc {
-        Tsc(read_counter())
+        match self.source {
+            ClockSource::Tsc => Tsc(read_counter()),
+            ClockSource::Raw => raw_now(),
+        }
     }
 
     #[inline]
@@ -110,6 +202,15 @@ impl Clock for TscClock {
 fn read_counter() -> u64 {
     // SAFETY: every x86_64 CPU has the instruction, and Linux lets user space execute it.
     unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+/// Nanoseconds of CLOCK_MONOTONIC_RAW, which is never adjusted and never steps.
+#[cold]
+#[inline(never)]
+fn raw_now() -> Tsc {
+    let now = clock_gettime(ClockId::MonotonicRaw);
+    let (seconds, ns) = (now.tv_sec.cast_unsigned(), now.tv_nsec.cast_unsigned());
+    Tsc(seconds.wrapping_mul(1_000_000_000).wrapping_add(ns))
 }
 
 /// Counts cycles over `span` of the monotonic clock. Each end is the tightest of several pairs of
@@ -153,6 +254,11 @@ impl ManualClock {
         Self::default()
     }
 
+    /// Moves all clones to a time, which may be one before.
+    pub fn set(&self, now: Tsc) {
+        self.0.store(now.0, Ordering::Relaxed);
+    }
+
     /// Lets time pass for all clones.
     pub fn advance(&self, ns: Ns) {
         self.0.fetch_add(ns.0, Ordering::Relaxed);
@@ -180,6 +286,7 @@ impl Clock for ManualClock {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
@@ -196,8 +303,27 @@ mod tests {
     }
 
     #[test]
-    fn counter_agrees_with_the_kernel() {
+    fn one_process_reads_one_clock() {
         let clock = TscClock::get();
+        assert!(TscClock::select(ClockChoice::Auto).is_ok());
+        let (own, other) = match clock.source() {
+            ClockSource::Tsc => (ClockChoice::Tsc, ClockChoice::Raw),
+            ClockSource::Raw => (ClockChoice::Raw, ClockChoice::Tsc),
+        };
+        assert!(TscClock::select(own).is_ok());
+        let error = TscClock::select(other).unwrap_err();
+        assert_eq!((error.wanted, error.used), (other, clock.source()));
+    }
+
+    #[test]
+    fn both_sources_agree_with_the_kernel() {
+        agrees_with_the_kernel(TscClock::get());
+        agrees_with_the_kernel(TscClock::raw());
+        assert_eq!(TscClock::raw().to_ns(12_345), Ns(12_345));
+        assert_eq!(TscClock::raw().to_cycles(Ns(12_345)), 12_345);
+    }
+
+    fn agrees_with_the_kernel(clock: TscClock) {
         let (t0, i0) = (clock.now(), Instant::now());
         std::thread::sleep(Duration::from_millis(50));
         let (t1, i1) = (clock.now(), Instant::now());

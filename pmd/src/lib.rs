@@ -51,7 +51,10 @@ pub mod stream;
 #[cfg(test)]
 mod testing;
 
-pub use clock::{Clock, ManualClock, TscClock};
+pub use clock::{
+    BadClockChoice, Clock, ClockChoice, ClockInUse, ClockSource, ManualClock, Timeout, TscClock,
+    TscFacts,
+};
 pub use count::Count;
 pub use driver::Capabilities;
 pub use grant::MemoryGrant;

@@ -15,6 +15,7 @@ use std::thread;
 
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand};
+use pollux_pmd::{ClockChoice, TscClock};
 
 use crate::baseline::{Baseline, Platform};
 use crate::loops::{Loop, all};
@@ -50,6 +51,8 @@ fn main() -> Result<ExitCode> {
     let cli = Cli::parse();
     match &cli.inner {
         Some(Inner::Run { name, rounds }) => {
+            // Whatever valgrind says of the CPU: the same code is counted everywhere.
+            TscClock::select(ClockChoice::Tsc)?;
             let all = all();
             let case = all.iter().find(|case| case.name == name);
             let mut round = (case.context("no such loop")?.make)()?;

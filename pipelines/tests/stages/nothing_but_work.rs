@@ -14,7 +14,9 @@ use pollux_pipelines::{Batch, DynStage, Moment, Pipeline, Sink, Stage, StageRegi
 use pollux_pmd::event::{EventProducer, EventQueue, RegionOptions};
 use pollux_pmd::net::{ParseOptions, Parsed, UDP_HEADERS, UdpTemplate, classify};
 use pollux_pmd::stream::{Demux, DemuxBuilder, StreamId};
-use pollux_pmd::{Cause, PortConfig, Registry, RxQueue, StartedPort, Tally, TxQueue};
+use pollux_pmd::{
+    Cause, ClockChoice, PortConfig, Registry, RxQueue, StartedPort, Tally, TscClock, TxQueue,
+};
 use pollux_quiet::{Noise, listen};
 
 /// UDP port that the boards send to.
@@ -181,6 +183,17 @@ fn tables(builder: &str, extra: &str) -> Vec<toml::Table> {
     table.remove("stage").unwrap().try_into().unwrap()
 }
 
+/// Whether loops read the time stamp counter: the kernel's clock may enter the kernel.
+fn reads_the_counter() -> bool {
+    let selected = TscClock::select(ClockChoice::Tsc).is_ok();
+    if !selected {
+        println!(
+            "skipped: the kernel's clock is in use, as neither CPU nor kernel trusts the other"
+        );
+    }
+    selected
+}
+
 /// Runs a chain of stages on a wire, and watches the loop.
 fn run(registry: &StageRegistry, builder: &str, extra: &str) -> Noise {
     let stages = tables(builder, extra);
@@ -285,11 +298,17 @@ fn run(registry: &StageRegistry, builder: &str, extra: &str) -> Noise {
 
 #[test]
 fn the_loop_of_a_trigger() {
+    if !reads_the_counter() {
+        return;
+    }
     run(&StageRegistry::builtin(), BUILD, "").assert_none();
 }
 
 #[test]
 fn the_loop_of_a_trigger_that_merges_hits() {
+    if !reads_the_counter() {
+        return;
+    }
     run(&StageRegistry::builtin(), MERGE, "").assert_none();
 }
 

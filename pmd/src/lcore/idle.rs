@@ -210,7 +210,8 @@ fn has_tpause() -> bool {
 /// Rests for about a microsecond.
 #[inline]
 fn pause(has_tpause: bool) {
-    /// Cycles of the time stamp counter.
+    /// Cycles of the time stamp counter, whatever the loop reads the time from. Should it step back,
+    /// the kernel's limit ends the rest (IA32_UMWAIT_CONTROL: 100000 cycles by default).
     const CYCLES: u64 = 2000;
     /// `pause` takes 40 to 140 cycles, as the CPU has it.
     const PAUSES: u32 = 20;

@@ -19,8 +19,8 @@ use pollux_pmd::net::{
 };
 use pollux_pmd::stream::{Demux, DemuxBuilder, SequenceTracker, StreamId};
 use pollux_pmd::{
-    Cause, Clock, LatencyHistogram, Ledger, PortConfig, Registry, RxQueue, StartedPort, Tally,
-    TscClock, TxQueue,
+    Cause, Clock, ClockChoice, LatencyHistogram, Ledger, PortConfig, Registry, RxQueue,
+    StartedPort, Tally, TscClock, TxQueue,
 };
 use pollux_quiet::listen;
 
@@ -239,8 +239,22 @@ fn receiver(rx: RxQueue) -> (Receiver, Consumer) {
     (receiver, consumer)
 }
 
+/// Whether loops read the time stamp counter: the kernel's clock may enter the kernel.
+fn reads_the_counter() -> bool {
+    let selected = TscClock::select(ClockChoice::Tsc).is_ok();
+    if !selected {
+        println!(
+            "skipped: the kernel's clock is in use, as neither CPU nor kernel trusts the other"
+        );
+    }
+    selected
+}
+
 #[test]
 fn a_loop_over_a_loopback_port() {
+    if !reads_the_counter() {
+        return;
+    }
     let (ledger, noise) = listen(|ear| {
         let pool = pool(BUFFERS);
         let config = PortConfig {
@@ -321,6 +335,9 @@ fn a_loop_over_a_loopback_port() {
 
 #[test]
 fn a_loop_over_null_ports() {
+    if !reads_the_counter() {
+        return;
+    }
     let ((), noise) = listen(|ear| {
         let pool = pool(BUFFERS);
         let start = |spec: &str| {
@@ -359,6 +376,9 @@ fn a_loop_over_null_ports() {
 /// the socket, are started where nobody listens.
 #[test]
 fn a_loop_over_both_ends_of_a_vhost_user_socket() {
+    if !reads_the_counter() {
+        return;
+    }
     for rings in ["packed=on", "packed=off"] {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("socket");
@@ -409,6 +429,9 @@ fn a_loop_over_both_ends_of_a_vhost_user_socket() {
 
 #[test]
 fn an_event_queue_and_a_list_of_buffers() {
+    if !reads_the_counter() {
+        return;
+    }
     let ((), noise) = listen(|ear| {
         let clock = TscClock::get();
         let pool = pool(BUFFERS);
@@ -465,6 +488,9 @@ fn an_event_queue_and_a_list_of_buffers() {
 /// description and its capabilities that it enters the kernel.
 #[test]
 fn every_other_driver_says_that_it_enters_the_kernel() {
+    if !reads_the_counter() {
+        return;
+    }
     let directory = tempfile::tempdir().unwrap();
     let capture = directory.path().join("out.pcap");
     let registry = Registry::builtin();

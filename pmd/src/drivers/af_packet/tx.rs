@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use pollux_mempool::time::{Ns, Tsc};
+use pollux_mempool::time::Ns;
 use pollux_mempool::{BurstMut, Mbuf, PoolCache};
 
 use super::ring::{Ring, TX_DATA};
 use super::socket::Socket;
-use crate::clock::{Clock, TscClock};
+use crate::clock::{Timeout, TscClock};
 use crate::driver::TxDriver;
 use crate::drivers::interface::Watch;
 use crate::ledger::Sent;
@@ -40,8 +40,8 @@ pub(super) struct Tx {
     in_flight: usize,
     link: Arc<Watch>,
     clock: TscClock,
-    /// When the kernel may be asked again; none: at once.
-    paused_until: Option<Tsc>,
+    /// After which the kernel may be asked again; none: at once.
+    paused: Option<Timeout>,
 }
 
 impl Tx {
@@ -58,7 +58,7 @@ impl Tx {
             in_flight: 0,
             link,
             clock,
-            paused_until: None,
+            paused: None,
         }
     }
 
@@ -157,11 +157,11 @@ impl Tx {
         if self.in_flight == 0 || status != libc::TP_STATUS_SEND_REQUEST {
             return;
         }
-        if let Some(until) = self.paused_until {
-            if self.clock.now() < until {
+        if let Some(paused) = &mut self.paused {
+            if !paused.is_over(&self.clock) {
                 return;
             }
-            self.paused_until = None;
+            self.paused = None;
         }
         if let Err(error) = self.socket.kick() {
             match error.raw_os_error() {
@@ -184,8 +184,7 @@ impl Tx {
     #[cold]
     fn pause(&mut self) {
         self.link.look();
-        let pause = self.clock.to_cycles(PAUSE);
-        self.paused_until = Some(Tsc(self.clock.now().0.wrapping_add(pause)));
+        self.paused = Some(Timeout::new(&self.clock, PAUSE));
     }
 }
 
@@ -210,16 +209,12 @@ impl TxDriver for Tx {
     }
 
     fn finish(&mut self, sent: &mut Sent) {
-        let end = self
-            .clock
-            .now()
-            .0
-            .wrapping_add(self.clock.to_cycles(LINGER));
-        self.paused_until = None;
+        let mut linger = Timeout::new(&self.clock, LINGER);
+        self.paused = None;
         loop {
             self.send(sent);
-            let hopeless = self.paused_until.is_some() && !self.link.is_up();
-            if self.in_flight == 0 || hopeless || self.clock.now() >= Tsc(end) {
+            let hopeless = self.paused.is_some() && !self.link.is_up();
+            if self.in_flight == 0 || hopeless || linger.is_over(&self.clock) {
                 break;
             }
             std::thread::sleep(Duration::from_micros(100));

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pollux_mempool::time::{Ns, Tsc};
+use pollux_mempool::time::Ns;
 use pollux_mempool::{Burst, BurstMut, Mbuf, PoolCache};
 
 use super::attachment::Attachment;
 use super::ring::{Consumer, Producer};
 use super::umem::Posted;
-use crate::clock::{Clock, TscClock};
+use crate::clock::{Timeout, TscClock};
 use crate::driver::TxDriver;
 use crate::drivers::interface::Watch;
 use crate::ledger::Sent;
@@ -54,8 +54,8 @@ pub(super) struct Tx {
     queue: usize,
     link: Arc<Watch>,
     clock: TscClock,
-    /// When the kernel may be asked again; none: at once.
-    paused_until: Option<Tsc>,
+    /// After which the kernel may be asked again; none: at once.
+    paused: Option<Timeout>,
 }
 
 impl Tx {
@@ -79,7 +79,7 @@ impl Tx {
             queue,
             link,
             clock: TscClock::get(),
-            paused_until: None,
+            paused: None,
         }
     }
 
@@ -173,11 +173,11 @@ impl Tx {
         if self.ring.unread() == 0 || (self.mode.need_wakeup && !self.ring.needs_wakeup()) {
             return;
         }
-        if let Some(until) = self.paused_until {
-            if self.clock.now() < until {
+        if let Some(paused) = &mut self.paused {
+            if !paused.is_over(&self.clock) {
                 return;
             }
-            self.paused_until = None;
+            self.paused = None;
         }
         loop {
             let before = self.ring.unread();
@@ -203,8 +203,7 @@ impl Tx {
     #[cold]
     fn pause(&mut self) {
         self.link.look();
-        let pause = self.clock.to_cycles(PAUSE);
-        self.paused_until = Some(Tsc(self.clock.now().0.wrapping_add(pause)));
+        self.paused = Some(Timeout::new(&self.clock, PAUSE));
     }
 }
 
@@ -257,14 +256,13 @@ impl TxDriver for Tx {
     }
 
     fn finish(&mut self, sent: &mut Sent) {
-        let linger = self.clock.to_cycles(LINGER);
-        let end = self.clock.now().0.wrapping_add(linger);
-        self.paused_until = None;
+        let mut linger = Timeout::new(&self.clock, LINGER);
+        self.paused = None;
         loop {
             self.kick();
             self.reap(sent, Burst::clear);
-            let hopeless = self.paused_until.is_some() && !self.link.is_up();
-            if self.posted.count() == 0 || hopeless || self.clock.now() >= Tsc(end) {
+            let hopeless = self.paused.is_some() && !self.link.is_up();
+            if self.posted.count() == 0 || hopeless || linger.is_over(&self.clock) {
                 break;
             }
             std::thread::sleep(Duration::from_micros(100));

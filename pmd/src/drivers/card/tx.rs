@@ -14,7 +14,7 @@ use super::layouts::{TxDescriptor, TxSent};
 use super::nic::PATIENCE;
 use super::ring::Ring;
 use crate::bus::Device;
-use crate::clock::Clock;
+use crate::clock::{Clock, Timeout};
 use crate::driver::TxDriver;
 use crate::drivers::dma::{Assembly, DeviceAddresses, alloc};
 use crate::event::EventRecord;
@@ -362,10 +362,10 @@ impl<D: Device> TxDriver for Tx<D> {
 
     fn finish(&mut self, sent: &mut Sent) {
         let clock = self.parts.control.nic.clock.clone();
-        let (start, patience) = (clock.now(), clock.to_cycles(PATIENCE));
+        let mut timeout = Timeout::new(&clock, PATIENCE);
         loop {
             self.complete(sent, drop);
-            if self.on_their_way() == 0 || clock.now().since(start) > patience {
+            if self.on_their_way() == 0 || timeout.is_over(&clock) {
                 break;
             }
             clock.relax();

@@ -11,7 +11,7 @@ use pollux_mempool::time::Ns;
 use pollux_mempool::{Burst, BurstMut, ChecksumRequest, Mbuf, Mempool, PoolCache};
 
 use super::descriptors::{REPORT, Ring, TxFormat, is_sent};
-use crate::clock::Clock;
+use crate::clock::{Clock, Timeout};
 use crate::driver::TxDriver;
 use crate::drivers::dma::{Assembly, DeviceAddresses, alloc};
 use crate::ledger::Sent;
@@ -378,10 +378,10 @@ impl<Q: TxControl, C: Clock + 'static, F: TxFormat> TxDriver for Tx<Q, C, F> {
 
     fn finish(&mut self, sent: &mut Sent) {
         let clock = self.parts.clock.clone();
-        let (start, linger) = (clock.now(), clock.to_cycles(LINGER));
+        let mut timeout = Timeout::new(&clock, LINGER);
         loop {
             self.complete(sent, drop);
-            if self.batches.is_empty() || clock.now().since(start) > linger {
+            if self.batches.is_empty() || timeout.is_over(&clock) {
                 break;
             }
             clock.relax();

@@ -3,13 +3,13 @@
 use std::io::IoSlice;
 use std::sync::Arc;
 
-use pollux_mempool::time::{Ns, Tsc};
+use pollux_mempool::time::Ns;
 use pollux_mempool::{BurstMut, Mbuf, PoolCache};
 use rustix::io::Errno;
 
 use super::queue::Queue;
 use super::{ETHERNET, MAX_SEGMENTS, TAG};
-use crate::clock::{Clock, TscClock};
+use crate::clock::{Timeout, TscClock};
 use crate::driver::TxDriver;
 use crate::drivers::interface::Watch;
 use crate::ledger::Sent;
@@ -23,8 +23,8 @@ pub(super) struct Tx {
     /// Longest frame, in bytes.
     longest: usize,
     clock: TscClock,
-    /// When the kernel may be asked again; none: at once.
-    paused_until: Option<Tsc>,
+    /// After which the kernel may be asked again; none: at once.
+    paused: Option<Timeout>,
 }
 
 /// What became of a frame.
@@ -43,7 +43,7 @@ impl Tx {
             watch,
             longest: mtu + ETHERNET + TAG,
             clock: TscClock::get(),
-            paused_until: None,
+            paused: None,
         }
     }
 
@@ -68,11 +68,11 @@ impl Tx {
     }
 
     fn is_paused(&mut self) -> bool {
-        if let Some(until) = self.paused_until {
-            if self.clock.now() < until {
+        if let Some(paused) = &mut self.paused {
+            if !paused.is_over(&self.clock) {
                 return true;
             }
-            self.paused_until = None;
+            self.paused = None;
         }
         false
     }
@@ -80,8 +80,7 @@ impl Tx {
     #[cold]
     fn pause(&mut self) {
         self.watch.look();
-        let pause = self.clock.to_cycles(PAUSE);
-        self.paused_until = Some(Tsc(self.clock.now().0.wrapping_add(pause)));
+        self.paused = Some(Timeout::new(&self.clock, PAUSE));
     }
 }
 

@@ -9,7 +9,7 @@ use pollux_mempool::{Burst, BurstMut, ChecksumRequest, Mbuf, Mempool, PoolCache}
 use super::Ring;
 use super::packed::PackedRing;
 use super::split::SplitRing;
-use crate::clock::Clock;
+use crate::clock::{Clock, Timeout};
 use crate::drivers::dma::{Assembly, DeviceAddresses, alloc};
 use crate::drivers::virtio::areas::QueueMemory;
 use crate::drivers::virtio::split::INDIRECT;
@@ -386,7 +386,7 @@ impl<R: Ring, N: Notify> Tx<R, N> {
     }
 
     fn finish(&mut self, clock: &impl Clock, patience: Ns, sent: &mut Sent) {
-        let (start, patience) = (clock.now(), clock.to_cycles(patience));
+        let mut timeout = Timeout::new(clock, patience);
         while !self.broken {
             let (mut frames, mut bytes) = (0, 0);
             let result = self.ring.complete(|mbuf| {
@@ -394,7 +394,7 @@ impl<R: Ring, N: Notify> Tx<R, N> {
                 bytes += mbuf.total_len() as u64;
             });
             self.count(frames, bytes, result, sent);
-            if self.in_flight == 0 || clock.now().since(start) >= patience {
+            if self.in_flight == 0 || timeout.is_over(clock) {
                 break;
             }
             // The device may need this very core.
