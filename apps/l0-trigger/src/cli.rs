@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use pollux_pmd::lcore::idle::IdlePolicy;
-use pollux_program::{metrics, seconds};
+use pollux_program::{ClockOption, metrics, seconds};
 
 /// L0 trigger: receives the RICH's hits by UDP, builds events, finds rings, decides, and answers
 /// within a budget.
@@ -38,6 +38,9 @@ pub struct Cli {
     /// many rounds it sleeps until a device wakes it, where devices can
     #[arg(long, value_name = "HOW", default_value_t)]
     pub idle: IdlePolicy,
+
+    #[command(flatten)]
+    pub clock: ClockOption,
 
     /// Receive queues of each port
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]

@@ -39,6 +39,14 @@ impl Clock for RunClock {
         }
     }
 
+    fn rounds(&self, patience: Ns) -> u64 {
+        match self {
+            Self::Tsc(clock) => clock.rounds(patience),
+            #[cfg(feature = "card-sim")]
+            Self::Simulated(clock) => clock.rounds(patience),
+        }
+    }
+
     #[inline]
     fn relax(&self) {
         match self {

@@ -48,6 +48,7 @@ fn main() -> ExitCode {
 }
 
 fn job(cli: &Cli) -> Result<(), Failure> {
+    cli.clock.select()?;
     #[cfg_attr(
         not(feature = "card-sim"),
         expect(unused_mut, reason = "all are built in")

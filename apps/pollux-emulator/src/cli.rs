@@ -10,7 +10,7 @@ use clap::Parser;
 use pollux_emulator::config::EmulatorConfig;
 use pollux_emulator::physics::Rings;
 use pollux_pmd::net::MacAddr;
-use pollux_program::{metrics, seconds};
+use pollux_program::{ClockOption, metrics, seconds};
 
 /// Emulated RICH readout boards: sends compressed hits of events with a known truth to a trigger,
 /// at a given rate and with faults on demand, and checks the decisions that come back.
@@ -120,6 +120,9 @@ pub(crate) struct Cli {
     /// CPU of the loop; of a list, the first
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cores: Vec<usize>,
+
+    #[command(flatten)]
+    pub(crate) clock: ClockOption,
 
     /// Write the configuration of this run, for `l0-trigger --truth` and for --config
     #[arg(long, value_name = "FILE")]

@@ -27,6 +27,7 @@ const CACHE: usize = 256;
 
 /// Does what the command line asks for.
 pub(crate) fn run(cli: &Cli) -> Result<(), Failure> {
+    cli.clock.select()?;
     let config = cli.config().map_err(Failure::Usage)?;
     let registry = Registry::builtin();
     if let Some(spec) = &cli.port {

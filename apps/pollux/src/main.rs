@@ -25,6 +25,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use pollux_pmd::Registry;
+use pollux_program::ClockOption;
 
 /// Tools for ports that are polled: NICs, capture files, wires inside the process.
 #[derive(Parser)]
@@ -37,6 +38,9 @@ use pollux_pmd::Registry;
 struct Cli {
     #[command(subcommand)]
     command: Command,
+
+    #[command(flatten)]
+    clock: ClockOption,
 }
 
 #[derive(Subcommand)]
@@ -69,7 +73,7 @@ fn main() -> ExitCode {
     let cli = Cli::from_arg_matches(&cli.get_matches()).unwrap_or_else(|error| error.exit());
 
     pollux_program::log_to_stderr("warn");
-    pollux_program::exit(match cli.command {
+    let done = cli.clock.select().and_then(|()| match cli.command {
         Command::Bench(args) => bench::run(&args, &registry),
         Command::Bind(args) => bind::bind(&args),
         Command::Capture(args) => capture::run(&args, &registry),
@@ -84,5 +88,6 @@ fn main() -> ExitCode {
         Command::Streams(args) => streams::run(&args, &registry),
         Command::Unbind(args) => bind::unbind(&args),
         Command::Verify(args) => verify::run(&args, &registry),
-    })
+    });
+    pollux_program::exit(done)
 }

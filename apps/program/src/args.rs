@@ -1,6 +1,33 @@
-//! Values on a command line.
+//! Values on a command line, and options that programs share.
 
 use std::time::Duration;
+
+use pollux_pmd::{ClockChoice, TscClock};
+
+use crate::Failure;
+
+/// The option of every program whose loops read the clock; flattened into its command line.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+#[group(skip)]
+pub struct ClockOption {
+    /// What loops read the time from: auto, tsc or raw
+    ///
+    /// tsc: the CPU's time stamp counter. raw: CLOCK_MONOTONIC_RAW of the kernel, which takes longer
+    /// and may enter the kernel. auto: tsc where the CPU or the kernel trusts it, else raw, with a
+    /// warning (`pollux doctor` says which, and why).
+    #[arg(long, value_name = "SOURCE", default_value_t, global = true)]
+    clock: ClockChoice,
+}
+
+impl ClockOption {
+    /// Has the process read that clock. To be called before anything reads one.
+    ///
+    /// # Errors
+    /// The process has read another clock before.
+    pub fn select(self) -> Result<(), Failure> {
+        Ok(TscClock::select(self.clock).map_err(anyhow::Error::from)?)
+    }
+}
 
 /// Reads a duration in seconds, for clap's `value_parser`.
 ///

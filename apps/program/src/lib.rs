@@ -9,6 +9,7 @@
 //! | [`stop_on_signals`] | SIGINT and SIGTERM ask the loops to stop |
 //! | [`reload_on_hangup`] | SIGHUP asks for the configuration to be read again |
 //! | [`seconds`] | a duration on a command line |
+//! | [`ClockOption`] | which clock the loops read |
 //! | [`ports`] | ports as a command line names them |
 //! | [`metrics`] | Prometheus `/metrics` |
 //! | [`http`] | the server of metrics and of pages |
@@ -24,7 +25,7 @@ mod report;
 mod say;
 mod signals;
 
-pub use args::seconds;
+pub use args::{ClockOption, seconds};
 pub use exit::{Failure, exit};
 pub use log::log_to_stderr;
 pub use report::{LedgerReport, ReportFile};

@@ -11,7 +11,7 @@ use pollux_pmd::ledger::SentView;
 use pollux_pmd::net::{
     ArpTable, ParseOptions, Parsed, Responder, UDP_HEADERS, UdpTemplate, classify,
 };
-use pollux_pmd::{Cause, Clock, Ledger, RxQueue, Tally, TxQueue};
+use pollux_pmd::{Cause, Clock, Ledger, RxQueue, Tally, Timeout, TxQueue};
 
 use super::{Link, SentCounts};
 use crate::check::DecisionCheck;
@@ -143,8 +143,8 @@ impl PortLink {
         let mut nothing = DecisionCheck::new(Timeline::of(config));
         for _ in 0..ARP_REQUESTS {
             self.request(ip);
-            let since = clock.now();
-            while clock.now().since(since) < clock.to_cycles(ARP_EVERY) && !stop.is_set() {
+            let mut timeout = Timeout::new(clock, ARP_EVERY);
+            while !timeout.is_over(clock) && !stop.is_set() {
                 self.poll(&mut nothing);
                 if let Some(mac) = self.stations.lookup(ip) {
                     config.addresses.trigger_mac = Some(mac);

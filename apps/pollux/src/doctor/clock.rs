@@ -1,4 +1,6 @@
-//! The time stamp counter, and who else has a say over the processor.
+//! The time stamp counter, what reads it, and who else has a say over the processor.
+
+use pollux_pmd::{ClockSource, TscFacts};
 
 use super::finding::{Check, Finding};
 use super::machine::Machine;
@@ -32,6 +34,9 @@ pub(super) fn tsc(machine: &Machine) -> Vec<Finding> {
     }]
 }
 
+/// Of the kernel's clock source.
+const FOLDER: &str = TscFacts::FOLDER;
+
 const CLOCK_SOURCE: Check = Check {
     name: "clocksource",
     why: "The kernel tells by its choice whether it trusts the counter; other sources are slow to read.",
@@ -39,7 +44,6 @@ const CLOCK_SOURCE: Check = Check {
 
 /// The kernel's clock.
 pub(super) fn source(machine: &Machine) -> Vec<Finding> {
-    const FOLDER: &str = "/sys/devices/system/clocksource/clocksource0";
     let current = match machine.sys.text(&format!("{FOLDER}/current_clocksource")) {
         Ok(current) => current,
         Err(unread) => return vec![CLOCK_SOURCE.unread(&unread)],
@@ -60,6 +64,38 @@ pub(super) fn source(machine: &Machine) -> Vec<Finding> {
                 "{current:?}: the kernel has found tsc unreliable (see dmesg)"
             ))
             .boot("tsc=reliable"),
+    }]
+}
+
+const LOOPS: Check = Check {
+    name: "loop-clock",
+    why: "Loops read the time stamp counter only where the processor or the kernel trusts it.",
+};
+
+/// What the loops of programs read the time from, unless `--clock` says otherwise.
+pub(super) fn of_loops(machine: &Machine) -> Vec<Finding> {
+    let flags = match machine.cpu_flags() {
+        Ok(flags) => flags,
+        Err(unread) => return vec![LOOPS.unread(&unread)],
+    };
+    let has = |name| flags.iter().any(|flag| flag == name);
+    let source = |name| {
+        let text = machine.sys.text(&format!("{FOLDER}/{name}"));
+        text.unwrap_or_default()
+    };
+    let facts = TscFacts {
+        // The kernel sets both by the bit of CPUID (arch/x86/kernel/cpu/intel.c and amd.c).
+        invariant: has("constant_tsc") && has("nonstop_tsc"),
+        current: source("current_clocksource"),
+        available: source("available_clocksource"),
+    };
+    vec![match facts.source() {
+        ClockSource::Tsc => LOOPS.ok(format!("the time stamp counter: {facts}")),
+        ClockSource::Raw => LOOPS
+            .warn(format!(
+                "CLOCK_MONOTONIC_RAW, which takes longer and may enter the kernel: {facts}"
+            ))
+            .option("--clock tsc"),
     }]
 }
 
@@ -110,11 +146,33 @@ mod tests {
     }
 
     #[test]
+    fn the_clock_of_loops_is_told_with_its_reason() {
+        let cpu = |flags: &str| {
+            let text = format!("flags\t\t: fpu {flags} sse\n");
+            Case::of(of_loops).file("/proc/cpuinfo", &text)
+        };
+        let available = format!("{FOLDER}/available_clocksource");
+        let trusted = "constant_tsc nonstop_tsc";
+        cpu(trusted).is("hpet acpi_pm\n", &available, Level::Ok);
+        cpu("hypervisor").is("kvm-clock tsc acpi_pm\n", &available, Level::Ok);
+        cpu("hypervisor").is("kvm-clock acpi_pm\n", &available, Level::Warn);
+        let finding = cpu("constant_tsc")
+            .file(&available, "hpet\u{1b}[2J")
+            .finding();
+        assert_eq!(finding.level, Level::Warn);
+        assert!(finding.found.starts_with("CLOCK_MONOTONIC_RAW"));
+        assert!(
+            finding.found.contains("is unknown of hpet\\u{1b}[2J"),
+            "{finding:?}"
+        );
+        assert_eq!(levels(of_loops, &Tree::new()), [Level::Note]);
+    }
+
+    #[test]
     fn the_kernels_choice_is_judged() {
-        let folder = "/sys/devices/system/clocksource/clocksource0";
         let (current, others) = (
-            format!("{folder}/current_clocksource"),
-            format!("{folder}/available_clocksource"),
+            format!("{FOLDER}/current_clocksource"),
+            format!("{FOLDER}/available_clocksource"),
         );
         Case::of(source).is("tsc\n", &current, Level::Ok);
         Case::of(source).is("kvm-clock", &current, Level::Ok);

@@ -125,7 +125,15 @@ const TOPICS: &[(&str, &[Examine])] = &[
         ],
     ),
     ("interrupts", &[interrupts::balance, interrupts::affinity]),
-    ("clock", &[clock::tsc, clock::source, clock::hypervisor]),
+    (
+        "clock",
+        &[
+            clock::tsc,
+            clock::source,
+            clock::of_loops,
+            clock::hypervisor,
+        ],
+    ),
     ("kernel", &[settings::examine]),
     (
         "devices",

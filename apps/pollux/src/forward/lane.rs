@@ -158,12 +158,8 @@ impl Forwarder {
     /// Offers the rest of a burst again, and drops in the end what found no room.
     #[cold]
     fn insist<const N: usize>(&mut self, lane: &mut Lane, burst: &mut Burst<N>) {
-        let pause = self.clock.to_cycles(PAUSE);
         for _ in 0..self.retries {
-            let since = self.clock.now();
-            while self.clock.now().since(since) < pause {
-                self.clock.relax();
-            }
+            self.clock.pause(PAUSE);
             self.counts.retries.add(1);
             let sent = lane.tx.tx(&mut self.cache, burst);
             self.tally.count_delivered(sent as u64);

@@ -117,6 +117,7 @@ fn this_machine_is_examined() {
         "governor",
         "tsc",
         "clocksource",
+        "loop-clock",
         "iommu",
         "cap-net-raw",
     ] {
