@@ -239,13 +239,15 @@ impl Moves {
 /// a larger one of either.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 fn limits<E: Element>(room: usize) -> __m512i {
+    // Of a room that has no such headroom, what begins in it and is empty.
+    let offset = room.min(E::HEADROOM.into()) as u16;
     let len = room.saturating_sub(E::HEADROOM.into()).min(u16::MAX.into()) as u16;
     let at = |place: usize| 3 << place | 3 << (place + WINDOW);
     let limits = _mm512_set1_epi16(-1);
     let limits = _mm512_mask_mov_epi8(
         limits,
         at(E::OFFSET),
-        _mm512_set1_epi16(E::HEADROOM.cast_signed()),
+        _mm512_set1_epi16(offset.cast_signed()),
     );
     _mm512_mask_mov_epi8(limits, at(E::LEN), _mm512_set1_epi16(len.cast_signed()))
 }

@@ -42,6 +42,22 @@ unsafe impl Element for Twin {
     };
 }
 
+/// The same layout, whose elements usually have more headroom than a small room has bytes.
+#[derive(Debug)]
+struct Large;
+
+// SAFETY: as for `Twin`.
+unsafe impl Element for Large {
+    const SPACING: usize = SPACING;
+    const AT: usize = Twin::AT;
+    const OFFSET: usize = Twin::OFFSET;
+    const LEN: usize = Twin::LEN;
+    const TOTAL: usize = Twin::TOTAL;
+    const HEADROOM: u16 = 128;
+    const PLAIN: [u8; WINDOW] = Twin::PLAIN;
+    const REQUIRED: [u8; WINDOW] = Twin::REQUIRED;
+}
+
 /// The ways that this CPU has, the plain one first.
 fn ways() -> impl Iterator<Item = Option<avx512::Isa>> {
     let vectors = avx512::Isa::detect();
@@ -54,16 +70,21 @@ fn ways() -> impl Iterator<Item = Option<avx512::Isa>> {
 /// A pool, the elements beside it, and all its buffers in nobody's hands.
 struct Side {
     pool: Mempool,
-    _elements: Vec<[u8; SPACING]>,
+    elements: Vec<[u8; SPACING]>,
     beside: Beside<Twin>,
     free: Vec<*mut u8>,
 }
 
 impl Side {
     fn new(vectors: Option<avx512::Isa>, data_room: usize) -> Self {
+        Self::with_headroom(vectors, data_room, PoolConfig::default().headroom)
+    }
+
+    fn with_headroom(vectors: Option<avx512::Isa>, data_room: usize, headroom: usize) -> Self {
         let pool = Mempool::new(PoolConfig {
             buffers: BUFFERS,
             data_room,
+            headroom,
             pages: PageSize::Kib4,
             ..PoolConfig::default()
         })
@@ -83,10 +104,15 @@ impl Side {
         });
         Self {
             pool,
-            _elements: elements,
+            elements,
             beside,
             free,
         }
+    }
+
+    /// The first element.
+    fn first(&self) -> NonNull<u8> {
+        NonNull::from(&self.elements[..]).cast()
     }
 
     /// Writes the window of an element.
@@ -181,6 +207,37 @@ fn frames_are_received_up_to_the_first_that_is_not_plain() {
                 assert_eq!((mbuf.wire_time(), mbuf.checksum_request()), (None, None));
                 assert!(mbuf.is_plain(side.pool.inner_ptr()));
             }
+            out.take_all(core::mem::forget);
+        }
+        side.close();
+    }
+}
+
+/// A room smaller than the headroom that an element usually has: no place behind it is taken.
+#[test]
+fn data_outside_of_a_small_room_ends_it_too() {
+    let from = Arrivals {
+        port: 0,
+        queue: 0,
+        first: 0,
+        at: Tsc(1),
+    };
+    for vectors in ways() {
+        let side = Side::with_headroom(vectors, 64, 0);
+        let room = side.pool.stride() as u16;
+        assert!(room <= Large::HEADROOM);
+        // SAFETY: as in `Side::new`, whose array this is.
+        let mut beside = unsafe { side.pool.beside::<Large>(side.first()) };
+        beside.vectors = vectors;
+        for (offset, is_inside) in [(room, true), (room + 1, false), (Large::HEADROOM, false)] {
+            let frames = &side.free[..FRAMES];
+            for &element in frames {
+                Side::say(element, window(offset, 0));
+            }
+            let mut out = Burst::<BUFFERS>::new();
+            // SAFETY: all windows can be read, and all handles were forgotten.
+            let got = unsafe { beside.receive(frames, &mut out.as_mut(), from) };
+            assert_eq!(got.0, if is_inside { FRAMES } else { 0 }, "{offset}");
             out.take_all(core::mem::forget);
         }
         side.close();

@@ -3,11 +3,15 @@
 //! A core stores once or twice a cycle, however wide the store is, and a burst of 32 handles is
 //! nothing but loads and stores: twice as wide, it takes half of them.
 
-use core::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_storeu_si256};
+use core::ptr;
 use std::arch::is_x86_feature_detected;
 
 /// Bytes of 32 handles.
 pub(super) const BYTES: usize = 256;
+
+/// Bytes of a move. A copy of as many, which says nothing of what they are (they may be pointers, and
+/// padding), becomes one load and one store of a register.
+const MOVE: usize = 32;
 
 /// Proof that the CPU has AVX: there is no other way to make one.
 #[derive(Clone, Copy)]
@@ -21,19 +25,19 @@ impl Wide {
     /// Copies [`BYTES`] bytes, aligned or not.
     ///
     /// # Safety
-    /// As for [`core::ptr::copy_nonoverlapping`] of so many bytes.
+    /// As for [`ptr::copy_nonoverlapping`] of so many bytes.
     #[inline(always)]
-    pub(super) unsafe fn copy(self, from: *const __m256i, to: *mut __m256i) {
+    pub(super) unsafe fn copy(self, from: *const u8, to: *mut u8) {
         // SAFETY: `self` proves that the CPU has the instructions; the rest by the caller's promise.
         unsafe { copy(self, from, to) }
     }
 }
 
 #[target_feature(enable = "avx")]
-unsafe fn copy(_: Wide, from: *const __m256i, to: *mut __m256i) {
-    for k in 0..BYTES / size_of::<__m256i>() {
+unsafe fn copy(_: Wide, from: *const u8, to: *mut u8) {
+    for at in (0..BYTES).step_by(MOVE) {
         // SAFETY: the moves make up `BYTES` bytes, which are the caller's to read and write.
-        unsafe { _mm256_storeu_si256(to.add(k), _mm256_loadu_si256(from.add(k))) };
+        unsafe { ptr::copy_nonoverlapping(from.add(at), to.add(at), MOVE) };
     }
 }
 
@@ -51,10 +55,7 @@ mod tests {
         for shift in [0, 8, 24, 33] {
             let mut to = vec![0xee; BYTES + 64];
             // SAFETY: both are 64 bytes longer, and the shift is less.
-            unsafe {
-                let (from, to) = (from.as_ptr().add(shift), to.as_mut_ptr().add(shift));
-                wide.copy(from.cast(), to.cast());
-            }
+            unsafe { wide.copy(from.as_ptr().add(shift), to.as_mut_ptr().add(shift)) };
             let mut expected = vec![0xee; BYTES + 64];
             expected[shift..][..BYTES].copy_from_slice(&from[shift..][..BYTES]);
             assert_eq!(to, expected);

@@ -42,7 +42,7 @@ unsafe fn bpf_fd<T>(command: libc::c_int, attributes: &mut T) -> io::Result<Owne
 }
 
 fn address<T: ?Sized>(of: &T) -> u64 {
-    std::ptr::from_ref(of).cast::<u8>().addr() as u64
+    std::ptr::from_ref(of).cast::<u8>().expose_provenance() as u64
 }
 
 #[repr(C)]
@@ -136,7 +136,7 @@ impl Map<u64> {
     /// The counter now.
     pub(super) fn count(&self) -> io::Result<u64> {
         let mut count = 0_u64;
-        let value = std::ptr::from_mut(&mut count).addr() as u64;
+        let value = std::ptr::from_mut(&mut count).expose_provenance() as u64;
         let mut attributes = self.element(&0, value);
         // SAFETY: the attributes of BPF_MAP_LOOKUP_ELEM; the kernel reads the key and writes the 8
         // bytes of the value, which live for the call.

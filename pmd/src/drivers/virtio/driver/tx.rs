@@ -276,9 +276,13 @@ impl<R: Ring, N: Notify> Tx<R, N> {
             0
         };
         for (i, segment) in mbuf.segments().enumerate() {
-            let before = if i == 0 { in_front } else { 0 };
+            // Of the first segment not by its slice, in front of which nothing may be reached.
+            let (data, before) = match i {
+                0 => (mbuf.data_ptr(), in_front),
+                _ => (segment.as_ptr(), 0),
+            };
             let len = before + segment.len();
-            let Some(data) = NonNull::new(segment.as_ptr().cast_mut()) else {
+            let Some(data) = NonNull::new(data.cast_mut()) else {
                 return false;
             };
             // SAFETY: the first segment's headroom has as many bytes.
