@@ -16,7 +16,7 @@ use pollux_mempool::{Mempool, PoolConfig};
 use pollux_pipelines::formats::hits::{HitsWriter, MAX_FRAME};
 use pollux_pipelines::formats::mtp::SOURCE_RICH;
 use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpEndpoint, UdpTemplate};
-use pollux_pmd::{PortConfig, Registry, StartedPort};
+use pollux_pmd::{MemoryGrant, PortConfig, Registry, StartedPort};
 
 pub use self::time::Time;
 
@@ -122,12 +122,20 @@ pub fn pool(buffers: usize) -> Result<Mempool, Error> {
     })?)
 }
 
+/// The drivers of the benchmarks.
+#[must_use]
+pub fn registry() -> Registry {
+    // SAFETY: the ports are in this process, or those that whoever measures has named, and answers
+    // for with that.
+    Registry::builtin().granting(unsafe { MemoryGrant::new() })
+}
+
 /// A started port with one queue each way.
 ///
 /// # Errors
 /// What the driver refuses.
 pub fn port(spec: &str, pool: &Mempool) -> Result<StartedPort, Error> {
-    let port = Registry::builtin().open(spec)?;
+    let port = registry().open(spec)?;
     Ok(port.configure(PortConfig::new(pool.clone()))?.start()?)
 }
 

@@ -19,7 +19,10 @@ fn page(drivers: &[&Description]) -> String {
          A port is named by a spec: `driver`, `driver:target`, and options `key=value` behind it \
          with commas between; behind the first comma a `key` alone stands for `key=on`. A spec is \
          checked before anything is opened. The options that several drivers have are spelled \
-         alike and mean the same. All drivers need Linux on x86_64. How to add one: \
+         alike and mean the same. To name a port of `pci`, `dpdk` or, as the front end, \
+         `vhost-user` is to vouch for its device or peer, which writes into packet memory by \
+         itself (operations.md, Devices and peers); a program that embeds them makes a \
+         `MemoryGrant`. All drivers need Linux on x86_64. How to add one: \
          [Write a driver](drivers.md).\n\n\
          ## What they can do\n\n"
     );

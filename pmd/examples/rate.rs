@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use pollux_pmd::mempool::{Burst, Mempool, PoolCache, PoolConfig};
 use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpEndpoint, UdpTemplate};
-use pollux_pmd::{Clock, PortConfig, Registry, RxQueue, StartedPort, TscClock, TxQueue, lcore};
+use pollux_pmd::{
+    Clock, MemoryGrant, PortConfig, Registry, RxQueue, StartedPort, TscClock, TxQueue, lcore,
+};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -43,7 +45,9 @@ fn main() -> Result<(), Failure> {
             "tx" => config.rx_queues = 0,
             _ => {}
         }
-        let port = Registry::builtin().open(spec)?;
+        // SAFETY: who names a port on the command line answers for its device or peer.
+        let registry = Registry::builtin().granting(unsafe { MemoryGrant::new() });
+        let port = registry.open(spec)?;
         ports.push(port.configure(config)?.start()?);
     }
     let began = Instant::now();

@@ -130,6 +130,11 @@ pub trait Driver: Send {
     /// What the system or the device refused; nothing stays open.
     fn start(&mut self, config: &PortConfig, port: u16) -> Result<Queues, PortError>;
 
+    /// All queues have come back, and those that send are finished: has the device receive nothing
+    /// more, so that all that the receive queues find at their end is all that has come. Not called
+    /// where queues are dropped by themselves: the others go on.
+    fn end_receiving(&mut self) {}
+
     /// Stops the device; its queues have been finished and dropped.
     ///
     /// # Errors

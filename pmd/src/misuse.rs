@@ -212,6 +212,56 @@
 //! let fd = region.fd();
 //! ```
 //!
+//! # To let a device write into memory takes a grant
+//! Safe code does not make one:
+//! ```
+//! // SAFETY: it is used for no device.
+//! let grant = unsafe { pollux_pmd::MemoryGrant::new() };
+//! ```
+//! ```compile_fail,E0133
+//! let grant = pollux_pmd::MemoryGrant::new();
+//! ```
+//! ```compile_fail,E0423
+//! let grant = pollux_pmd::MemoryGrant(());
+//! ```
+//! ```compile_fail,E0277
+//! fn is_made_from_nothing<T: Default>() {}
+//! is_made_from_nothing::<pollux_pmd::MemoryGrant>();
+//! ```
+//! Without one no device is given memory, and none is opened that nothing holds back:
+//! ```
+//! # use std::sync::Arc;
+//! # use pollux_pmd::MemoryGrant;
+//! # use pollux_pmd::bus::DmaMemory;
+//! # use pollux_pmd::mempool::MemoryRegion;
+//! fn give(device: &dyn DmaMemory, region: &Arc<MemoryRegion>, grant: MemoryGrant) {
+//!     device.map(region, grant).map(drop).unwrap();
+//! }
+//! ```
+//! ```compile_fail,E0061
+//! # use std::sync::Arc;
+//! # use pollux_pmd::MemoryGrant;
+//! # use pollux_pmd::bus::DmaMemory;
+//! # use pollux_pmd::mempool::MemoryRegion;
+//! fn give(device: &dyn DmaMemory, region: &Arc<MemoryRegion>, grant: MemoryGrant) {
+//!     device.map(region).map(drop).unwrap();
+//! }
+//! ```
+//! ```
+//! # use pollux_pmd::MemoryGrant;
+//! # use pollux_pmd::bus::vfio::VfioOptions;
+//! fn options(grant: MemoryGrant) -> VfioOptions {
+//!     VfioOptions { no_iommu: Some(grant), ..VfioOptions::default() }
+//! }
+//! ```
+//! ```compile_fail,E0308
+//! # use pollux_pmd::MemoryGrant;
+//! # use pollux_pmd::bus::vfio::VfioOptions;
+//! fn options(grant: MemoryGrant) -> VfioOptions {
+//!     VfioOptions { no_iommu: Some(true), ..VfioOptions::default() }
+//! }
+//! ```
+//!
 //! # What is in a receive buffer is read while it is held
 //! ```
 //! # use pollux_pmd::event::ClopBuffer;

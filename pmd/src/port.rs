@@ -29,6 +29,16 @@ pub enum PortError {
         /// The names of all drivers.
         known: String,
     },
+    /// The port has a device or another process write into packet memory, and no grant was made
+    /// for that. Nothing was opened.
+    #[error(
+        "port {port}: it has a device or another process write into packet memory, which takes a \
+         grant, and the program has made none: make one (`Registry::granting`, docs/soundness.md)"
+    )]
+    NoGrant {
+        /// The port.
+        port: String,
+    },
     /// Something was asked that the device does not offer.
     #[error("port {port}: {asked} asked for, but the device offers {offered}")]
     Unsupported {
@@ -100,7 +110,10 @@ impl PortError {
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
-            Self::Spec(_) | Self::UnknownDriver { .. } | Self::Unsupported { .. }
+            Self::Spec(_)
+                | Self::UnknownDriver { .. }
+                | Self::NoGrant { .. }
+                | Self::Unsupported { .. }
         )
     }
 }
@@ -357,6 +370,7 @@ impl Port<Started> {
         for (driver, sent) in &mut tx {
             driver.finish(sent);
         }
+        self.driver.end_receiving();
         let mut rx: Vec<_> = rx
             .into_iter()
             .map(|queue| (queue.driver, queue.tally))

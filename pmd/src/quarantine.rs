@@ -10,10 +10,18 @@
 //! the kernel lets the queue be bound again, the peer has acknowledged. Without a proof the memory
 //! is leaked when the last clone of the quarantine is dropped: the pool keeps its region for the
 //! life of the process, and [`leaked_buffers`] counts what was lost.
+//!
+//! The quarantine of a PCI device also keeps the mappings by which the device reaches our memory
+//! (`lend`), rings included: they end together (`settle`), and behind an IOMMU their end is a proof
+//! for a device that gives no other.
 
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pollux_mempool::Mbuf;
+
+use crate::bus::DmaMapping;
 
 /// Buffers that were leaked in this process. Relaxed: a count, which orders nothing.
 static LEAKED: AtomicU64 = AtomicU64::new(0);
@@ -32,8 +40,12 @@ pub(crate) struct Quarantine(Arc<Mutex<Held>>);
 
 struct Held {
     port: String,
+    /// What the device reaches.
+    lent: Vec<DmaMapping>,
     kept: Vec<Box<dyn Send>>,
     buffers: usize,
+    /// Nothing is written from outside any more, for good.
+    settled: bool,
 }
 
 impl Quarantine {
@@ -41,17 +53,38 @@ impl Quarantine {
     pub(crate) fn new(port: impl Into<String>) -> Self {
         Self(Arc::new(Mutex::new(Held {
             port: port.into(),
+            lent: Vec::new(),
             kept: Vec::new(),
             buffers: 0,
+            settled: false,
         })))
     }
 
+    /// Keeps a mapping for as long as the device may use it.
+    pub(crate) fn lend(&self, mapping: DmaMapping) {
+        self.lock().lent.push(mapping);
+    }
+
     /// Keeps `memory`, which is or holds so many packet buffers, until it is released. Allocates:
-    /// for the end of a queue, not for its life.
+    /// for the end of a queue, not for its life. Drops it at once if all is [settled](Self::settle).
     pub(crate) fn hold(&self, memory: impl Send + 'static, buffers: usize) {
         let mut held = self.lock();
+        if held.settled {
+            drop(held);
+            drop(memory);
+            return;
+        }
         held.kept.push(Box::new(memory));
         held.buffers += buffers;
+    }
+
+    /// Keeps the frames that a queue had posted when it ended.
+    pub(crate) fn park(&self, posted: impl IntoIterator<Item = Mbuf>) {
+        let posted: Vec<_> = posted.into_iter().collect();
+        let buffers = posted.iter().map(Mbuf::segment_count).sum();
+        if buffers > 0 {
+            self.hold(posted, buffers);
+        }
     }
 
     /// Packet buffers in quarantine now.
@@ -70,14 +103,55 @@ impl Quarantine {
         drop(kept);
     }
 
+    /// Ends what was lent, and then releases what is kept, if the device was proven to be `at_rest`
+    /// or all of the mappings to be gone. Returns whether it did: nothing is kept from then on.
+    /// Without a proof the regions that were lent are kept, too.
+    pub(crate) fn settle(&self, at_rest: bool) -> bool {
+        let mut held = self.lock();
+        // In any case: a device at rest keeps no mapping either.
+        let revoked = held.revoke();
+        held.settled |= at_rest || revoked;
+        let settled = held.settled;
+        drop(held);
+        if settled {
+            self.release();
+        }
+        settled
+    }
+
+    /// Whether nothing is lent or kept: there is nothing to be proven.
+    pub(crate) fn is_empty(&self) -> bool {
+        let held = self.lock();
+        held.lent.is_empty() && held.kept.is_empty()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Held> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+impl Held {
+    /// Ends the mappings. Returns whether the device is proven to reach nothing of what is kept: it
+    /// had a mapping, and all have been removed. Keeps their regions if not.
+    fn revoke(&mut self) -> bool {
+        let lent = mem::take(&mut self.lent);
+        let mut revoked = !lent.is_empty();
+        let mut regions = Vec::with_capacity(lent.len());
+        for mapping in lent {
+            regions.push(mapping.region().clone());
+            revoked &= mapping.end();
+        }
+        if !revoked {
+            let keep = |region| -> Box<dyn Send> { Box::new(region) };
+            self.kept.extend(regions.into_iter().map(keep));
+        }
+        revoked
+    }
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
-        if self.kept.is_empty() {
+        if self.revoke() || self.kept.is_empty() {
             return;
         }
         LEAKED.fetch_add(self.buffers as u64, Ordering::Relaxed);
@@ -93,7 +167,9 @@ impl Drop for Held {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use pollux_mempool::{Mempool, PoolConfig};
+    use std::sync::Arc;
+
+    use pollux_mempool::{IovaMap, Mempool, PoolConfig};
 
     use super::*;
 
@@ -103,6 +179,13 @@ mod tests {
             ..PoolConfig::default()
         };
         Mempool::new(config).unwrap()
+    }
+
+    /// A mapping of a pool, whose end proves something or not.
+    fn mapping(pool: &Mempool, proven: bool) -> DmaMapping {
+        let region = Arc::clone(pool.region());
+        let addresses = IovaMap::virtual_(&region);
+        DmaMapping::new(region, addresses, move || proven)
     }
 
     #[test]
@@ -124,5 +207,42 @@ mod tests {
         drop(quarantine);
         assert_eq!(pool.available(), 7);
         assert!(leaked_buffers() > before);
+    }
+
+    #[test]
+    fn one_proof_is_enough_and_none_is_not() {
+        // Whether the device is at rest, whether its mappings are gone, and buffers that come back.
+        let cases = [
+            (false, &[true, true][..], 8),
+            (true, &[false, true], 8),
+            (false, &[false, true], 7),
+            (false, &[], 7),
+        ];
+        for (at_rest, mappings, expected) in cases {
+            let (pool, quarantine) = (pool(), Quarantine::new("test"));
+            for &proven in mappings {
+                quarantine.lend(mapping(&pool, proven));
+            }
+            quarantine.hold(pool.alloc().unwrap(), 1);
+            assert_eq!(quarantine.settle(at_rest), expected == 8);
+            assert_eq!(pool.available(), expected);
+            // A mapping that has ended without a proof is none later, and another look may be.
+            assert_eq!(quarantine.settle(false), expected == 8);
+            assert!(quarantine.settle(true) && quarantine.is_empty());
+            // Of a queue that outlives its port.
+            quarantine.hold(pool.alloc().unwrap(), 1);
+            assert_eq!((quarantine.buffers(), pool.available()), (0, 8));
+        }
+    }
+
+    #[test]
+    fn what_is_never_settled_comes_back_only_behind_an_iommu() {
+        for (proven, expected) in [(true, 8), (false, 7)] {
+            let (pool, quarantine) = (pool(), Quarantine::new("test"));
+            quarantine.lend(mapping(&pool, proven));
+            quarantine.hold(pool.alloc().unwrap(), 1);
+            drop(quarantine);
+            assert_eq!(pool.available(), expected);
+        }
     }
 }

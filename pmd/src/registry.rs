@@ -2,11 +2,13 @@
 
 use crate::driver::{Description, Driver};
 use crate::drivers;
+use crate::grant::MemoryGrant;
 use crate::port::{Port, PortError, Probed};
 use crate::spec::PortSpec;
 
-/// Opens the device that a spec names.
-pub type Open = Box<dyn Fn(&PortSpec) -> Result<Box<dyn Driver>, PortError> + Send + Sync>;
+/// Opens the device that a spec names, with the grant of the registry.
+type Open =
+    Box<dyn Fn(&PortSpec, Option<MemoryGrant>) -> Result<Box<dyn Driver>, PortError> + Send + Sync>;
 
 struct Entry {
     description: Description,
@@ -17,17 +19,27 @@ struct Entry {
 /// beside the built-in ones.
 pub struct Registry {
     entries: Vec<Entry>,
+    grant: Option<MemoryGrant>,
 }
 
 impl Registry {
-    /// The drivers of this crate.
+    /// The drivers of this crate. Ports that have a device or another process write into packet
+    /// memory open with a [grant](Self::granting) alone.
     #[must_use]
     pub fn builtin() -> Self {
         let mut registry = Self {
             entries: Vec::new(),
+            grant: None,
         };
         drivers::register(&mut registry);
         registry
+    }
+
+    /// Grants packet memory to the devices and peers of all ports that are opened by this registry.
+    #[must_use]
+    pub fn granting(mut self, grant: MemoryGrant) -> Self {
+        self.grant = Some(grant);
+        self
     }
 
     /// Adds a driver, or replaces the one of that name. `open` gets specs that have passed
@@ -36,6 +48,34 @@ impl Registry {
         &mut self,
         description: Description,
         open: impl Fn(&PortSpec) -> Result<Box<dyn Driver>, PortError> + Send + Sync + 'static,
+    ) {
+        self.register_either(description, move |spec, _| open(spec));
+    }
+
+    /// Adds a driver, or replaces the one of that name, whose device writes into packet memory by
+    /// itself. Its ports are refused ([`PortError::NoGrant`]) where the registry has no
+    /// [grant](Self::granting).
+    pub fn register_granted(
+        &mut self,
+        description: Description,
+        open: impl Fn(&PortSpec, MemoryGrant) -> Result<Box<dyn Driver>, PortError>
+        + Send
+        + Sync
+        + 'static,
+    ) {
+        self.register_either(description, move |spec, grant| {
+            open(spec, required(spec, grant)?)
+        });
+    }
+
+    /// The same for a driver that needs a grant for some of its ports.
+    pub(crate) fn register_either(
+        &mut self,
+        description: Description,
+        open: impl Fn(&PortSpec, Option<MemoryGrant>) -> Result<Box<dyn Driver>, PortError>
+        + Send
+        + Sync
+        + 'static,
     ) {
         self.entries
             .retain(|entry| entry.description.name != description.name);
@@ -88,6 +128,19 @@ impl Registry {
     /// A spec that cannot be read, an unknown driver, or what the driver found wrong.
     pub fn open(&self, spec: &str) -> Result<Port<Probed>, PortError> {
         let (parsed, entry) = self.find(spec)?;
-        Ok(Port::new(spec, (entry.open)(&parsed)?))
+        Ok(Port::new(spec, (entry.open)(&parsed, self.grant)?))
     }
+}
+
+/// The grant that a port cannot do without.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn required(
+    spec: &PortSpec,
+    grant: Option<MemoryGrant>,
+) -> Result<MemoryGrant, PortError> {
+    grant.ok_or_else(|| PortError::NoGrant {
+        port: spec.to_string(),
+    })
 }

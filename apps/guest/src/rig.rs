@@ -11,7 +11,7 @@ use pollux_pmd::ledger::{Balance, SentView};
 use pollux_pmd::mempool::{Mempool, PoolConfig};
 use pollux_pmd::net::{MacAddr, UdpEndpoint};
 use pollux_pmd::port::{Configured, Started};
-use pollux_pmd::{Ledger, Port, PortConfig, Registry, RxQueue, StartedPort, Tally, TxQueue};
+use pollux_pmd::{Ledger, Port, PortConfig, RxQueue, StartedPort, Tally, TxQueue};
 
 use crate::bench::Bench;
 use crate::machine::Owner;
@@ -128,7 +128,9 @@ impl End {
             ..PortConfig::new(pool.clone())
         };
         let spec = owner.spec(nic)? + setup.options;
-        Ok(Registry::builtin().open(&spec)?.configure(config)?)
+        Ok(pollux_program::ports::registry()
+            .open(&spec)?
+            .configure(config)?)
     }
 
     pub(crate) fn start(port: Port<Configured>) -> Result<Self> {

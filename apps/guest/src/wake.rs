@@ -11,7 +11,7 @@ use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::lcore::idle::{Idle, IdlePolicy};
 use pollux_pmd::mempool::time::{Ns, Tsc};
 use pollux_pmd::mempool::{Burst, Mempool};
-use pollux_pmd::{Clock as _, Ledger, PortConfig, Registry, TscClock};
+use pollux_pmd::{Clock as _, Ledger, PortConfig, TscClock};
 
 use crate::nic::wait_until;
 use crate::rig::{End, check_books, pool};
@@ -130,7 +130,7 @@ pub(crate) fn show(times: &[Ns]) -> String {
 pub(crate) fn between(from: &str, to: &str, count: usize) -> Result<()> {
     let (pool, mut ledger) = (pool(2048)?, Ledger::new());
     let open = |spec: &str| -> Result<End> {
-        let port = Registry::builtin().open(spec)?;
+        let port = pollux_program::ports::registry().open(spec)?;
         let config = PortConfig {
             ring: 256,
             ..PortConfig::new(pool.clone())

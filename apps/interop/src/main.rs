@@ -13,7 +13,7 @@ use pollux_pmd::lcore;
 use pollux_pmd::mempool::region::PageSize;
 use pollux_pmd::mempool::{Mempool, PoolConfig};
 use pollux_pmd::net::UdpEndpoint;
-use pollux_pmd::{Balance, Ledger, PortConfig, Registry, StartedPort};
+use pollux_pmd::{Balance, Ledger, PortConfig, StartedPort};
 use pollux_program::{Failure, exit, log_to_stderr, stop_on_signals};
 use serde::Serialize;
 
@@ -162,7 +162,7 @@ fn run(cli: &Cli) -> Result<bool> {
         pages: PageSize::Kib4,
         ..PoolConfig::default()
     })?;
-    let port = Registry::builtin().open(&cli.port)?;
+    let port = pollux_program::ports::registry().open(&cli.port)?;
     let offered = port.capabilities();
     let config = PortConfig {
         rx_queues: cli.queues.min(offered.max_rx_queues) * u16::from(job.receive > 0),

@@ -53,7 +53,7 @@ fn job(cli: &Cli) -> Result<(), Failure> {
         not(feature = "card-sim"),
         expect(unused_mut, reason = "all are built in")
     )]
-    let mut registry = Registry::builtin();
+    let mut registry = pollux_program::ports::registry();
     #[cfg(feature = "card-sim")]
     let simulated = RunClock::Simulated(pollux_cosim::port::register(&mut registry));
     let plan = Plan::new(cli, &registry).map_err(Failure::Usage)?;

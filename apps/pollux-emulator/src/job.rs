@@ -29,7 +29,7 @@ const CACHE: usize = 256;
 pub(crate) fn run(cli: &Cli) -> Result<(), Failure> {
     cli.clock.select()?;
     let config = cli.config().map_err(Failure::Usage)?;
-    let registry = Registry::builtin();
+    let registry = pollux_program::ports::registry();
     if let Some(spec) = &cli.port {
         registry.check(spec)?;
     }

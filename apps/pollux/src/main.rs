@@ -24,7 +24,6 @@ mod verify;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use pollux_pmd::Registry;
 use pollux_program::ClockOption;
 
 /// Tools for ports that are polled: NICs, capture files, wires inside the process.
@@ -62,7 +61,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let registry = Registry::builtin();
+    let registry = pollux_program::ports::registry();
     // The drivers are known to the registry alone, so the help is completed at run time. A
     // sub-command with an end of its own takes no ports.
     let specs = pollux_program::ports::help(&registry);

@@ -6,9 +6,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pollux_pmd::driver::Link;
 use pollux_pmd::ledger::SentView;
 use pollux_pmd::{
-    Port, PortError, Probed, Registry, RxQueue, Started, StartedPort, TallyView, TxQueue,
+    MemoryGrant, Port, PortError, Probed, Registry, RxQueue, Started, StartedPort, TallyView,
+    TxQueue,
 };
 use serde::Serialize;
+
+/// The grant of packet memory to the devices and peers of a program's ports.
+///
+/// Whoever runs a program names each of them, on its command line or in its configuration, and
+/// vouches for it with that (docs/operations.md).
+#[must_use]
+pub fn grant() -> MemoryGrant {
+    // SAFETY: a program opens the devices and peers that its operator has named, and no others. The
+    // operator has bound the device to the driver of this process alone, or runs the peer, and
+    // answers for both, as docs/operations.md says.
+    unsafe { MemoryGrant::new() }
+}
+
+/// The drivers that a program opens the ports of its operator with, those among them that have a
+/// device or a peer write into packet memory.
+#[must_use]
+pub fn registry() -> Registry {
+    Registry::builtin().granting(grant())
+}
 
 /// The forms of a port spec, for `--help`.
 #[must_use]

@@ -30,7 +30,7 @@ use pollux_pipelines::{Batch, EVENT_CACHE, Each, Moment, Stage, StageEnv, StageE
 use pollux_pmd::net::{ParseOptions, Parsed, classify};
 use pollux_pmd::stream::{Demux, DemuxBuilder, StreamId};
 use pollux_pmd::{
-    Clock, Port, PortConfig, Registry, RxQueue, Started, StartedPort, TscClock, TxQueue, lcore,
+    Clock, Port, PortConfig, RxQueue, Started, StartedPort, TscClock, TxQueue, lcore,
 };
 
 use traffic::{BOARDS, PORT, Traffic};
@@ -72,7 +72,7 @@ fn main() -> Result<(), Failure> {
             tx_queues: tx,
             ..PortConfig::new(pool.clone())
         };
-        let port = Registry::builtin().open(spec)?;
+        let port = pollux_benches::registry().open(spec)?;
         Ok(port.configure(config)?.start()?)
     };
     let cable = match (&side[..], &link[..]) {

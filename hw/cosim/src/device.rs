@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pollux_card_model::SimulatedCard;
 use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{IovaMap, MemoryRegion};
-use pollux_pmd::Clock;
 use pollux_pmd::bus::{Bus, BusError, Device, DmaMapping, DmaMemory, Ids, Interrupts};
 use pollux_pmd::event::RegionOptions;
+use pollux_pmd::{Clock, MemoryGrant};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::memory::HostMemory;
@@ -21,6 +21,13 @@ const WINDOWS: [usize; 6] = [128 << 10, 0, 4 << 10, 0, 0, 0];
 
 /// Interrupt vectors: one for each event queue.
 const VECTORS: u16 = 8;
+
+/// The grant of the suites, which run cards of this crate alone.
+pub(crate) fn grant() -> MemoryGrant {
+    // SAFETY: a simulated card writes by `HostMemory`, into what was mapped for it, as its driver or
+    // a test has told it.
+    unsafe { MemoryGrant::new() }
+}
 
 /// Command register, and its bit that lets a device reach memory (PCI 3.0 section 6.2.2).
 const COMMAND: u16 = 0x04;
@@ -90,13 +97,17 @@ impl<F: Fn()> Drop for OnDrop<F> {
 }
 
 impl<C: SimulatedCard> DmaMemory for CosimDevice<C> {
-    fn map(&self, region: &Arc<MemoryRegion>) -> Result<DmaMapping, BusError> {
+    fn map(&self, region: &Arc<MemoryRegion>, _grant: MemoryGrant) -> Result<DmaMapping, BusError> {
         let id = self.with(|_, memory| memory.next_id());
         let addresses = IovaMap::simulated(region, BASE + (id << 40));
         let addresses = addresses.map_err(|error| self.error(&error))?;
         self.with(|_, memory| memory.add(id, region.clone(), addresses.clone()));
         let device = self.clone();
-        let release = OnDrop(move || device.with(|_, memory| memory.remove(id)));
+        // What is not mapped the card does not reach, as behind an IOMMU.
+        let release = move || {
+            device.with(|_, memory| memory.remove(id));
+            true
+        };
         Ok(DmaMapping::new(region.clone(), addresses, release))
     }
 }

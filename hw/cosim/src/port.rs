@@ -34,7 +34,7 @@ use pollux_pmd::driver::{
 use pollux_pmd::drivers::card;
 use pollux_pmd::ledger::Sent;
 use pollux_pmd::port::RxState;
-use pollux_pmd::{Cause, Clock, PortConfig, PortError, PortSpec, Registry, Tally};
+use pollux_pmd::{Cause, Clock, MemoryGrant, PortConfig, PortError, PortSpec, Registry, Tally};
 
 use crate::CosimDevice;
 
@@ -75,20 +75,30 @@ const DESCRIPTION: Description = Description {
 pub fn register(registry: &mut Registry) -> SimulatedTime {
     let time = SimulatedTime::default();
     let theirs = time.clone();
-    registry.register(DESCRIPTION, move |spec| from_rtl(spec, &theirs));
+    registry.register_granted(DESCRIPTION, move |spec, grant| {
+        from_rtl(spec, &theirs, grant)
+    });
     time
 }
 
 #[cfg(has_verilator)]
-fn from_rtl(spec: &PortSpec, time: &SimulatedTime) -> Result<Box<dyn Driver>, PortError> {
+fn from_rtl(
+    spec: &PortSpec,
+    time: &SimulatedTime,
+    grant: MemoryGrant,
+) -> Result<Box<dyn Driver>, PortError> {
     use crate::pcie::Behaviour;
     use crate::verilated::VerilatedCard;
     let card = VerilatedCard::new(1, Behaviour::prompt());
-    open(&CosimDevice::new(card), spec, time)
+    open(&CosimDevice::new(card), spec, time, grant)
 }
 
 #[cfg(not(has_verilator))]
-fn from_rtl(spec: &PortSpec, _: &SimulatedTime) -> Result<Box<dyn Driver>, PortError> {
+fn from_rtl(
+    spec: &PortSpec,
+    _: &SimulatedTime,
+    _: MemoryGrant,
+) -> Result<Box<dyn Driver>, PortError> {
     Err(PortError::Device {
         port: spec.to_string(),
         what: "there is no simulated card, as this program was built without Verilator; \
@@ -105,12 +115,13 @@ pub fn open<C: SimulatedCard>(
     device: &CosimDevice<C>,
     spec: &PortSpec,
     time: &SimulatedTime,
+    grant: MemoryGrant,
 ) -> Result<Box<dyn Driver>, PortError> {
     // The station of the driver `loopback`, so that peers need not know which of them it is.
     let card: PortSpec = format!("{NAME}:mac=02:00:00:00:00:01").parse()?;
     Ok(Box::new(Ends {
         spec: spec.to_string(),
-        card: card::open(Arc::new(device.clone()), &card)?,
+        card: card::open(Arc::new(device.clone()), &card, grant)?,
         device: device.clone(),
         time: time.clone(),
     }))

@@ -12,6 +12,7 @@ use pollux_mempool::region::PageSize;
 use pollux_pmd::bus::{Bus, BusError, Device, DmaMapping, DmaMemory};
 use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpEndpoint, UdpTemplate};
 
+use crate::device::grant;
 use crate::touched::Touched;
 use crate::{CosimBus, CosimDevice};
 
@@ -102,7 +103,7 @@ impl<C: SimulatedCard> Rig<C> {
             .pages(PageSize::Kib4)
             .build();
         let region = Arc::new(region.map_err(|error| refused(error.to_string()))?);
-        let memory = device.map(&region)?;
+        let memory = device.map(&region, grant())?;
         let base = memory.addresses().iova(0, 1 << LOG2_PAGE);
         let base = base.map_err(|error| refused(error.to_string()))?.0;
         device.set_bus_master(true)?;

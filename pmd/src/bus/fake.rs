@@ -1,6 +1,9 @@
 //! A device made of software, for tests of drivers: a [`Model`] behind the same traits as a real
 //! one. Its clock is its own, so that waiting costs nothing and every run is the same; its
 //! addresses of our memory are no pointers, and what it reaches is checked as an IOMMU would.
+//!
+//! [`World::no_iommu`], [`World::stubborn`] and [`FakeDevice::unplug`] take from a driver the proofs
+//! that a device is at rest.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,6 +18,16 @@ use super::{
 };
 use crate::clock::Clock;
 use crate::event::RegionOptions;
+use crate::grant::MemoryGrant;
+
+/// The grant of tests and fuzzers. What it is used for is the devices of this module, and peers that
+/// the tests run themselves.
+#[must_use]
+pub fn grant() -> MemoryGrant {
+    // SAFETY: a fake device writes by raw pointers, into what was posted; a test that has it write
+    // elsewhere holds no reference to that meanwhile.
+    unsafe { MemoryGrant::new() }
+}
 
 /// What a device does when its registers are touched and when time passes.
 pub trait Model: Send + 'static {
@@ -75,6 +88,10 @@ pub struct World {
     /// Accesses that an IOMMU would have refused: outside all mappings, or without the right to
     /// master the bus.
     pub faults: u64,
+    /// No IOMMU holds the device back: what was mapped for it once it reaches from then on.
+    pub no_iommu: bool,
+    /// The device masters the bus, whatever its command register is told.
+    pub stubborn: bool,
     mapped: Vec<Mapped>,
     next: u64,
     command: u32,
@@ -157,12 +174,17 @@ impl World {
         }
     }
 
+    /// What the command register holds.
+    fn command(&self) -> u32 {
+        self.command | if self.stubborn { BUS_MASTER } else { 0 }
+    }
+
     fn reach(&mut self, at: u64, len: usize) -> Option<*mut u8> {
         let found = self.mapped.iter().find_map(|mapped| {
             let offset = mapped.addresses.offset_of(Iova(at), len).ok()?;
             mapped.region.ptr_at(offset, len).ok()
         });
-        let found = found.filter(|_| self.command & BUS_MASTER != 0);
+        let found = found.filter(|_| self.command() & BUS_MASTER != 0);
         self.faults += u64::from(found.is_none());
         found.map(std::ptr::NonNull::as_ptr)
     }
@@ -221,9 +243,16 @@ impl<M: Model> FakeDevice<M> {
         work()
     }
 
-    /// Unplugs it: its registers read all ones from now on, and it reaches nothing.
+    /// Unplugs it: its registers and its configuration space read all ones from now on, and take no
+    /// writes. That looks the same as a bus that is broken, so that the model still reaches what it
+    /// reached before.
     pub fn unplug(&self) {
         self.0.gone.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it takes no accesses any more.
+    fn is_unplugged(&self) -> bool {
+        self.0.gone.load(Ordering::Relaxed)
     }
 
     /// Its owner wants it back: it is as good as gone, but works until it is given back.
@@ -233,7 +262,7 @@ impl<M: Model> FakeDevice<M> {
 }
 
 impl<M: Model> DmaMemory for FakeDevice<M> {
-    fn map(&self, region: &Arc<MemoryRegion>) -> Result<DmaMapping, BusError> {
+    fn map(&self, region: &Arc<MemoryRegion>, _grant: MemoryGrant) -> Result<DmaMapping, BusError> {
         /// Far from where Linux puts anything of a process.
         const BASE: u64 = 1 << 52;
         let id = self.with(|_, world| {
@@ -251,9 +280,14 @@ impl<M: Model> DmaMemory for FakeDevice<M> {
         };
         self.with(|_, world| world.mapped.push(mapped));
         let device = self.clone();
-        let release = OnDrop(move || {
-            device.with(|_, world| world.mapped.retain(|mapped| mapped.id != id));
-        });
+        let release = move || {
+            device.with(|_, world| {
+                if !world.no_iommu {
+                    world.mapped.retain(|mapped| mapped.id != id);
+                }
+                !world.no_iommu
+            })
+        };
         Ok(DmaMapping::new(region.clone(), addresses, release))
     }
 }
@@ -299,10 +333,13 @@ impl<M: Model> Device for FakeDevice<M> {
     }
 
     fn config(&self, at: u16) -> Result<u32, BusError> {
+        if self.is_unplugged() {
+            return Ok(u32::MAX);
+        }
         let found = self.with(|model, world| match at {
             COMMAND => model
                 .config(at)
-                .map(|word| word & 0xffff_0000 | world.command),
+                .map(|word| word & 0xffff_0000 | world.command()),
             at => model.config(at),
         });
         let device = self.name().into();
@@ -310,6 +347,9 @@ impl<M: Model> Device for FakeDevice<M> {
     }
 
     fn set_config(&self, at: u16, value: u32) -> Result<(), BusError> {
+        if self.is_unplugged() {
+            return Ok(());
+        }
         self.with(|model, world| match at {
             COMMAND => world.command = value & 0xffff,
             at => model.set_config(at, value),
@@ -347,6 +387,10 @@ impl<M: Model> Device for FakeDevice<M> {
     }
 
     fn reset(&self) -> Result<(), BusError> {
+        if self.is_unplugged() {
+            let (device, what) = (self.name().into(), "it does not answer".into());
+            return Err(BusError::Device { device, what });
+        }
         self.with(|model, world| {
             world.command = 0;
             model.reset(world);
@@ -361,7 +405,7 @@ impl<M: Model> Device for FakeDevice<M> {
     }
 
     fn is_gone(&self) -> bool {
-        self.0.gone.load(Ordering::Relaxed) || self.0.wanted.load(Ordering::Relaxed)
+        self.is_unplugged() || self.0.wanted.load(Ordering::Relaxed)
     }
 
     fn memory(&self) -> RegionOptions {
@@ -392,7 +436,7 @@ impl<M> Clone for FakeBus<M> {
 
 impl<M: Model> FakeBus<M> {
     fn is_there(&self, at: usize, width: usize) -> bool {
-        is_register(self.len, at, width) && !self.device.0.gone.load(Ordering::Relaxed)
+        is_register(self.len, at, width) && !self.device.is_unplugged()
     }
 
     fn read(&self, at: usize, width: usize) -> u32 {
@@ -528,8 +572,8 @@ mod tests {
         let device = FakeDevice::new(Copier::default());
         let bus = device.bar(0, 8).unwrap();
         let (a, b) = (
-            device.map(&region()).unwrap(),
-            device.map(&region()).unwrap(),
+            device.map(&region(), grant()).unwrap(),
+            device.map(&region(), grant()).unwrap(),
         );
         let iova = |mapping: &DmaMapping| mapping.addresses().iova(0, 100).unwrap().0;
         device.with(|copier, _| (copier.from, copier.to) = (iova(&a), iova(&b)));
@@ -550,9 +594,32 @@ mod tests {
         // SAFETY: the region is ours alone; the device has written it, and is at rest.
         let byte = unsafe { b.region().as_ptr().as_ptr().add(99).read() };
         assert_eq!(byte, 7);
-        drop(b);
+        assert!(b.end(), "an IOMMU proves it");
         bus.write32(4, 100);
         assert_eq!(device.with(|_, world| world.faults), 2, "unmapped");
+        assert!(device.cut_off(), "it says so");
+    }
+
+    #[test]
+    fn nothing_proves_that_a_device_is_at_rest_which_does_not_answer() {
+        let device = FakeDevice::new(Copier::default());
+        device.with(|_, world| world.no_iommu = true);
+        let bus = device.bar(0, 8).unwrap();
+        let mapping = device.map(&region(), grant()).unwrap();
+        let iova = mapping.addresses().iova(0, 100).unwrap().0;
+        device.with(|copier, _| (copier.from, copier.to) = (iova, iova));
+        device.set_bus_master(true).unwrap();
+        device.unplug();
+        assert_eq!(bus.read32(4), u32::MAX);
+        assert!(!device.cut_off() && !mapping.end());
+        let mut byte = [0];
+        assert!(
+            device.with(|_, world| world.read(iova, &mut byte)),
+            "it works on"
+        );
+        let device = FakeDevice::new(Copier::default());
+        device.with(|_, world| world.stubborn = true);
+        assert!(!device.cut_off());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use pollux_mempool::{IovaMap, MemoryRegion};
 
 use crate::clock::Clock;
 use crate::event::RegionOptions;
+use crate::grant::MemoryGrant;
 use crate::port::in_brackets;
 
 #[cfg(any(test, fuzzing))]
@@ -33,6 +34,10 @@ pub mod vfio;
 /// Order: a write is performed after all writes to memory and registers that stand before it in
 /// the program, so that a doorbell does not overtake the descriptors that it announces; a read is
 /// performed after the reads that stand before it, and before those that stand behind it.
+///
+/// Writes are safe: a device reaches only the memory that was [mapped](DmaMemory::map) for it with
+/// a [`MemoryGrant`]. Without an IOMMU it reaches all of the machine's, and to open it takes the
+/// grant.
 #[expect(clippy::len_without_is_empty, reason = "a window is never empty")]
 pub trait Bus: Clone + Send + Sync + 'static {
     /// Bytes in the window.
@@ -64,13 +69,13 @@ fn is_register(len: usize, at: usize, width: usize) -> bool {
 
 /// Something whose device reaches our memory, once it is told of it.
 pub trait DmaMemory: Send + Sync {
-    /// Lets the device read and write a region until the mapping is dropped. Quiesce the device
-    /// before that: behind an IOMMU what it touches later faults, without one it hits whoever has
-    /// the memory then.
+    /// Lets the device read and write a region until the mapping is ended or dropped: the grant
+    /// says that the device keeps to what it is told of. Quiesce the device before the end: behind
+    /// an IOMMU a later access faults, without one it hits the next owner of the memory.
     ///
     /// # Errors
     /// What the system refused, and what to do about it.
-    fn map(&self, region: &Arc<MemoryRegion>) -> Result<DmaMapping, BusError>;
+    fn map(&self, region: &Arc<MemoryRegion>, grant: MemoryGrant) -> Result<DmaMapping, BusError>;
 }
 
 /// A PCI function that this process has taken over.
@@ -113,6 +118,17 @@ pub trait Device: DmaMemory + 'static {
         let command = self.config(COMMAND)? & 0xffff;
         let bit = if on { BUS_MASTER } else { 0 };
         self.set_config(COMMAND, command & !BUS_MASTER | bit)
+    }
+
+    /// Takes its way to memory from it, and returns whether that is proven: its command register,
+    /// read back, says that it does not master the bus. A device that is gone, or behind a bus that
+    /// is broken, reads all ones, which proves nothing. The answer to the read comes behind the
+    /// writes that the device had begun (PCI 3.0 section 3.2.5).
+    fn cut_off(&self) -> bool {
+        // What could not be written is seen below.
+        let _ = self.set_bus_master(false);
+        let command = self.config(COMMAND);
+        command.is_ok_and(|command| command & BUS_MASTER == 0)
     }
 
     /// Switches MSI-X on with `vectors` vectors, each of which is an eventfd. Dropping the value
@@ -178,25 +194,38 @@ impl fmt::Display for Ids {
 
 /// Memory that a device reaches; dropping it takes the memory away from the device.
 pub struct DmaMapping {
-    // Dropped before the region, which the device must not outlive.
-    _release: Box<dyn Send + Sync>,
+    /// Ends it; `None` when it has ended.
+    release: Option<Release>,
     region: Arc<MemoryRegion>,
     addresses: IovaMap,
 }
 
+/// Ends a mapping, and returns what [`DmaMapping::end`] does.
+type Release = Box<dyn FnOnce() -> bool + Send + Sync>;
+
 impl DmaMapping {
-    /// A mapping of `region` that the device sees at `addresses`; dropping `release` ends it.
+    /// A mapping of `region` that the device sees at `addresses`. `release` ends it, and returns
+    /// whether it is [proven](Self::end) that the device has lost its way to the region.
     #[must_use]
     pub fn new(
         region: Arc<MemoryRegion>,
         addresses: IovaMap,
-        release: impl Send + Sync + 'static,
+        release: impl FnOnce() -> bool + Send + Sync + 'static,
     ) -> Self {
         Self {
-            _release: Box::new(release),
+            release: Some(Box::new(release)),
             region,
             addresses,
         }
+    }
+
+    /// Takes the memory away from the device, and returns whether that is proven: an IOMMU has
+    /// removed the mapping, so that nothing the device does reaches the region any more. `false`
+    /// where there is no IOMMU, where it refused, and where another device of this process, which
+    /// is in the same address space, still has the region.
+    #[must_use]
+    pub fn end(mut self) -> bool {
+        self.release.take().is_some_and(|release| release())
     }
 
     /// The memory.
@@ -209,6 +238,15 @@ impl DmaMapping {
     #[must_use]
     pub fn addresses(&self) -> &IovaMap {
         &self.addresses
+    }
+}
+
+impl Drop for DmaMapping {
+    /// Before the region goes, which the device must not outlive.
+    fn drop(&mut self) {
+        if let Some(release) = self.release.take() {
+            release();
+        }
     }
 }
 

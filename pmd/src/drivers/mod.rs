@@ -36,10 +36,17 @@ pub use virtio::{hostile as hostile_virtio, pci::hostile as hostile_virtio_pci};
 
 use std::io;
 
+use crate::quarantine::Quarantine;
 use crate::registry::Registry;
 
 /// A step of setting a port up that the system refused, in words.
 type Step = (&'static str, io::Error);
+
+/// A line of the statistics of a port whose device writes into our memory: buffers of queues that
+/// have ended, kept until the device is proven to be at rest.
+fn quarantined(quarantine: &Quarantine) -> (std::borrow::Cow<'static, str>, u64) {
+    ("quarantined_buffers".into(), quarantine.buffers() as u64)
+}
 
 /// Adds the drivers of this crate.
 pub(crate) fn register(registry: &mut Registry) {
@@ -49,7 +56,7 @@ pub(crate) fn register(registry: &mut Registry) {
     registry.register(af_packet::DESCRIPTION, af_packet::open);
     registry.register(tap::DESCRIPTION, tap::open);
     registry.register(af_xdp::DESCRIPTION, af_xdp::open);
-    registry.register(vhost_user::DESCRIPTION, vhost_user::open);
-    registry.register(pci::DESCRIPTION, pci::open);
-    registry.register(dpdk::DESCRIPTION, dpdk::open);
+    registry.register_either(vhost_user::DESCRIPTION, vhost_user::open);
+    registry.register_granted(pci::DESCRIPTION, pci::open);
+    registry.register_granted(dpdk::DESCRIPTION, dpdk::open);
 }

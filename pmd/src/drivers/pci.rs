@@ -6,10 +6,11 @@ use super::igb::options::{VF_MACS, VF_VLANS, VFS, VLANS};
 use super::virtio::pci as virtio;
 use super::{card, e1000e, igb, igbvf};
 use crate::bus::pci::{Address, Sysfs};
-use crate::bus::vfio::{VfioDevice, VfioOptions};
+use crate::bus::vfio::{VfToken, VfioDevice, VfioOptions};
 use crate::bus::{BusError, Device, Ids};
 use crate::driver::filter::{MULTICAST, PROMISC, UNICAST};
 use crate::driver::{Description, Driver, Feature, SpecOption, Support, Target};
+use crate::grant::MemoryGrant;
 use crate::port::PortError;
 use crate::spec::{PortSpec, SpecError};
 
@@ -117,10 +118,10 @@ pub(crate) const DESCRIPTION: Description = Description {
 const OF_THE_BUS: [&str; 2] = ["noiommu", "vf_token"];
 
 /// Looks at a device and takes it over. Waits for nothing but the device.
-type Open<D> = fn(Arc<D>, &PortSpec) -> Result<Box<dyn Driver>, PortError>;
+type Open<D> = fn(Arc<D>, &PortSpec, MemoryGrant) -> Result<Box<dyn Driver>, PortError>;
 
 /// A driver for one kind of device. A driver's own module, which `drivers/mod.rs` names, has
-/// `pub(super) fn open<D: Device>(device: Arc<D>, spec: &PortSpec)` and a line in [`Entry::ALL`];
+/// `pub(super) fn open<D: Device>(device: Arc<D>, spec: &PortSpec, grant: MemoryGrant)` and a line in [`Entry::ALL`];
 /// its options are among those of [`DESCRIPTION`], whose features speak of it too:
 /// `Entry { vendor: 0x8086, device: 0x10d3, name: "82574L", options: &["mtu"], open: e1000e::open }`.
 pub(crate) struct Entry<D> {
@@ -228,34 +229,39 @@ fn address(spec: &PortSpec) -> Result<Address, SpecError> {
 
 fn check(spec: &PortSpec) -> Result<(), SpecError> {
     address(spec)?;
-    options(spec)?;
+    spec.switch("noiommu", false)?;
+    token(spec)?;
     igb::options::Options::of_functions(spec)?;
     // The longest packet that any of the drivers carries; each has a limit of its own.
     spec.number("mtu", 68..=65535).map(drop)
 }
 
-fn options(spec: &PortSpec) -> Result<VfioOptions, SpecError> {
+fn token(spec: &PortSpec) -> Result<Option<VfToken>, SpecError> {
     let token = |text: &str| {
         text.parse().map_err(|_| {
             let expected = "a UUID, as uuidgen makes it";
             spec.bad_value("vf_token", text, expected)
         })
     };
+    spec.option("vf_token").map(token).transpose()
+}
+
+fn options(spec: &PortSpec, grant: MemoryGrant) -> Result<VfioOptions, SpecError> {
     Ok(VfioOptions {
-        no_iommu: spec.switch("noiommu", false)?,
-        vf_token: spec.option("vf_token").map(token).transpose()?,
+        no_iommu: spec.switch("noiommu", false)?.then_some(grant),
+        vf_token: token(spec)?,
     })
 }
 
-pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
+pub(crate) fn open(spec: &PortSpec, grant: MemoryGrant) -> Result<Box<dyn Driver>, PortError> {
     let address = address(spec)?;
     // Before anybody binds it in vain.
     if let Some(function) = Sysfs::default().function(address) {
         Entry::<VfioDevice>::find(function.ids, spec)?;
     }
-    let device = VfioDevice::open(address, &options(spec)?);
+    let device = VfioDevice::open(address, &options(spec, grant)?);
     let device = device.map_err(bus_error(&spec.to_string()))?;
-    hand_over(Arc::new(device), spec)
+    hand_over(Arc::new(device), spec, grant)
 }
 
 /// The error of a port whose device could not be had, or failed.
@@ -267,18 +273,22 @@ pub(crate) fn bus_error(port: &str) -> impl Fn(BusError) -> PortError {
 }
 
 /// Has the device's driver take it over.
-fn hand_over<D: Device>(device: Arc<D>, spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
+fn hand_over<D: Device>(
+    device: Arc<D>,
+    spec: &PortSpec,
+    grant: MemoryGrant,
+) -> Result<Box<dyn Driver>, PortError> {
     let entry = Entry::<D>::find(device.ids(), spec)?;
     let options = [&OF_THE_BUS, entry.options].concat();
     spec.expect_options_of(entry.name, &options)?;
-    (entry.open)(device, spec)
+    (entry.open)(device, spec, grant)
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::bus::fake::{FakeDevice, Model, World};
+    use crate::bus::fake::{FakeDevice, Model, World, grant};
 
     /// A device that nobody has a driver for.
     struct Stranger;
@@ -315,10 +325,11 @@ mod tests {
     fn specs_name_a_device_and_how_it_is_had() {
         let spec = checked("pci:03:00.0,noiommu").unwrap();
         assert_eq!(address(&spec).unwrap().to_string(), "0000:03:00.0");
-        assert!(options(&spec).unwrap().no_iommu);
+        assert!(options(&spec, grant()).unwrap().no_iommu.is_some());
         let token = "vf_token=00112233-4455-6677-8899-aabbccddeeff";
         let spec = checked(&format!("pci:0000:03:00.0,{token},mtu=9000")).unwrap();
-        assert!(options(&spec).unwrap().vf_token.is_some());
+        assert!(options(&spec, grant()).unwrap().vf_token.is_some());
+        assert!(options(&spec, grant()).unwrap().no_iommu.is_none());
         for (text, said) in [
             (
                 "pci",
@@ -340,7 +351,7 @@ mod tests {
     #[test]
     fn a_stranger_is_told_who_is_known_and_what_to_do() {
         let spec = checked("pci:03:00.0").unwrap();
-        let error = hand_over(Arc::new(FakeDevice::new(Stranger)), &spec);
+        let error = hand_over(Arc::new(FakeDevice::new(Stranger)), &spec, grant());
         let error = error.err().unwrap().to_string();
         let known = "no driver for 1234:5678; there are drivers for 8086:10d3 (82574L), ";
         assert!(error.contains(known), "{error}");
@@ -352,7 +363,7 @@ mod tests {
     #[test]
     fn what_is_not_there_is_no_port() {
         let spec = checked("pci:ffff:ff:1f.7").unwrap();
-        let error = open(&spec).err().unwrap().to_string();
+        let error = open(&spec, grant()).err().unwrap().to_string();
         assert!(
             error.starts_with("port pci:ffff:ff:1f.7: ffff:ff:1f.7: there is no such PCI device"),
             "{error}"

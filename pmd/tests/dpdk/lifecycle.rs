@@ -1,9 +1,9 @@
 //! Ports that are opened, started, stopped, in turns and beside each other.
 
 use pollux_mempool::{Burst, Mempool, PoolCache, PoolConfig};
-use pollux_pmd::{Cause, Ledger, Port, PortConfig, PortError, Registry, StartedPort, Tally};
+use pollux_pmd::{Cause, Ledger, Port, PortConfig, PortError, StartedPort, Tally};
 
-use crate::start_eal;
+use crate::{registry, start_eal};
 
 struct Bench {
     pool: Mempool,
@@ -19,7 +19,7 @@ impl Bench {
     }
 
     fn open(&self, spec: &str) -> StartedPort {
-        let port = Registry::builtin().open(spec).unwrap();
+        let port = registry().open(spec).unwrap();
         port.configure(PortConfig::new(self.pool.clone()))
             .unwrap()
             .start()
@@ -240,7 +240,7 @@ fn an_empty_pool_gives_no_frames_and_recovers() {
 #[test]
 fn what_cannot_be_had_is_refused_in_words() {
     start_eal();
-    let registry = Registry::builtin();
+    let registry = registry();
     let error = refusal(registry.open("dpdk:net_nonesuch0"));
     assert!(error.contains("no driver for it"), "{error}");
     let error = refusal(registry.open("dpdk:net_null_g;nonsense=1"));

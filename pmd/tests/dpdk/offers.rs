@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use pollux_mempool::{Mempool, PoolConfig};
 use pollux_netns::{Cable, Namespace, payload};
-use pollux_pmd::{Cause, Registry};
+use pollux_pmd::Cause;
 
 use crate::common::{PATIENCE, Port, config, pool};
-use crate::start_eal;
+use crate::{registry, start_eal};
 
 /// A namespace with a tap device in it, whose other side is the kernel's.
 fn on_tap(spec: &str, interface: &str, pool: Mempool) -> Option<(Namespace, Port)> {
@@ -90,7 +90,7 @@ fn stamps_are_refused_where_a_device_has_none() {
     ] {
         let spec = format!("dpdk:{device},timestamps=hardware");
         let refused = cable.a.within(|| {
-            let port = Registry::builtin().open(&spec).unwrap();
+            let port = registry().open(&spec).unwrap();
             port.configure(config(&pool, 1, 1))
                 .err()
                 .unwrap()

@@ -19,7 +19,7 @@ use pollux_pmd::net::{
 };
 use pollux_pmd::stream::{Demux, DemuxBuilder, SequenceTracker, StreamId};
 use pollux_pmd::{
-    Cause, Clock, ClockChoice, LatencyHistogram, Ledger, PortConfig, Registry, RxQueue,
+    Cause, Clock, ClockChoice, LatencyHistogram, Ledger, MemoryGrant, PortConfig, Registry, RxQueue,
     StartedPort, Tally, TscClock, TxQueue,
 };
 use pollux_quiet::listen;
@@ -385,7 +385,9 @@ fn a_loop_over_both_ends_of_a_vhost_user_socket() {
         let start = |options: &str| {
             let spec = format!("vhost-user:{},{options},{rings}", socket.display());
             let pool = pool(BUFFERS);
-            let port = Registry::builtin().open(&spec).unwrap();
+            // SAFETY: the peer is the other end, in this process.
+            let registry = Registry::builtin().granting(unsafe { MemoryGrant::new() });
+            let port = registry.open(&spec).unwrap();
             let config = PortConfig {
                 ring: RING,
                 ..PortConfig::new(pool.clone())
@@ -506,7 +508,10 @@ fn every_other_driver_says_that_it_enters_the_kernel() {
             "pcap" => format!("pcap:tx={}", capture.display()),
             "af_packet" | "af_xdp" => format!("{name}:lo"),
             "tap" => format!("tap:plx{}", std::process::id()),
-            "vhost-user" => format!("vhost-user:{}", directory.path().join("socket").display()),
+            "vhost-user" => {
+                let socket = directory.path().join("socket");
+                format!("vhost-user:{},role=device", socket.display())
+            }
             _ => name.to_owned(),
         };
         match registry.open(&spec) {

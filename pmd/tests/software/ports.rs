@@ -405,6 +405,38 @@ fn a_program_can_add_a_driver_and_replace_one() {
     assert!(error.contains("is no valid target"), "{error}");
 }
 
+#[test]
+fn ports_whose_device_or_peer_writes_into_memory_need_a_grant() {
+    let registry = Registry::builtin();
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket").display().to_string();
+    for spec in [
+        "pci:ffff:ff:1f.7",
+        "pci:ffff:ff:1f.7,noiommu=on",
+        "dpdk:net_null0",
+        &format!("vhost-user:{socket},server=on"),
+    ] {
+        registry.check(spec).unwrap();
+        let error = registry.open(spec).err().unwrap();
+        assert!(matches!(&error, PortError::NoGrant { port } if port == spec));
+        assert!(error.is_usage(), "found before anything was opened");
+        let error = error.to_string();
+        assert!(
+            error.contains("`Registry::granting`, docs/soundness.md"),
+            "{error}"
+        );
+    }
+    // The back end writes into memory that its peer has granted.
+    registry
+        .open(&format!("vhost-user:{socket},role=device"))
+        .unwrap();
+    assert_eq!(
+        fs::read_dir(&folder).unwrap().count(),
+        0,
+        "nothing was opened"
+    );
+}
+
 /// Options that mean the same in all drivers go with the feature that they are for.
 #[test]
 fn descriptions_agree_with_themselves_and_with_the_drivers() {

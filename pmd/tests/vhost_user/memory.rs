@@ -4,14 +4,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
 use pollux_mempool::{Mempool, PoolConfig};
-use pollux_pmd::{PortConfig, Registry};
+use pollux_pmd::PortConfig;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 use crate::raw::{
     AT, GET_FEATURES, MEMORY, PACKED, PROTOCOL, RINGS, Raw, SET_FEATURES, SET_VRING_BASE,
     SET_VRING_ENABLE, SET_VRING_KICK, SET_VRING_NUM, VERSION_1, memory, wait_for_violations,
 };
-use crate::support::{PATIENCE, Place, Port, pass, spec};
+use crate::support::{PATIENCE, Place, Port, pass, registry, spec};
 
 /// Both rings of a queue pair, started in the peer's memory.
 fn set_up_both(raw: &Raw, memory: &OwnedFd, packed: u64) {
@@ -90,7 +90,7 @@ fn rings_that_cannot_be_are_refused() {
             ring,
             ..PortConfig::new(pool.clone())
         };
-        let port = Registry::builtin().open(&spec(&place.socket(), "server"));
+        let port = registry().open(&spec(&place.socket(), "server"));
         let error = port.unwrap().configure(config).err().unwrap().to_string();
         assert!(error.contains("power of two, 2 to 32768"), "{error}");
     }

@@ -1,9 +1,9 @@
 //! Paths at which no socket can be.
 
 use pollux_mempool::{Mempool, PoolConfig};
-use pollux_pmd::{PortConfig, Registry};
+use pollux_pmd::PortConfig;
 
-use crate::support::{Place, spec};
+use crate::support::{Place, registry, spec};
 
 #[test]
 fn a_path_that_cannot_be_is_told() {
@@ -32,7 +32,7 @@ fn a_path_that_cannot_be_is_told() {
         (&long, "role=device", "File name too long"),
     ] {
         let spec = spec(path, role);
-        let port = Registry::builtin().open(&spec).unwrap();
+        let port = registry().open(&spec).unwrap();
         let port = port.configure(PortConfig::new(pool.clone())).unwrap();
         let error = port.start().err().unwrap().to_string();
         let told = format!("port {spec}: cannot use the path for a socket: {why}");

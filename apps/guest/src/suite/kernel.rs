@@ -9,9 +9,9 @@ use std::{fs, thread};
 use anyhow::{Context as _, Result, ensure};
 use pollux_interop::exchange::{Exchange, Job};
 use pollux_interop::frames::{Frames, Kind, Returned};
+use pollux_pmd::Ledger;
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::net::MacAddr;
-use pollux_pmd::{Ledger, Registry};
 
 use super::Test;
 use crate::bench::Bench;
@@ -49,7 +49,9 @@ pub(crate) const OFFLOAD: &[Test] = &[Test {
 /// kernel sends may come unfinished.
 fn offload(bench: &Bench) -> Result<()> {
     let spec = bench.machine.owner.spec(&bench.a)?;
-    let offered = Registry::builtin().open(&spec)?.capabilities();
+    let offered = pollux_program::ports::registry()
+        .open(&spec)?
+        .capabilities();
     ensure!(
         offered.checksum_offload,
         "{spec} leaves no checksums to its device"

@@ -71,7 +71,7 @@ impl Trespasser {
         let [first, low, high] = ask(&bus, [TELL_RESET, 0, 0])?;
         ensure!(first == TELL_RESET | GRANTED, "the answer is {first:#x}");
         let ([a, b, c, d], [e, f, ..]) = (low.to_le_bytes(), high.to_le_bytes());
-        let memory = device.map(pool.region())?;
+        let memory = device.map(pool.region(), pollux_program::ports::grant())?;
         device.set_bus_master(true)?;
         Ok(Self {
             device,

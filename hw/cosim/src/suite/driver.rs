@@ -15,6 +15,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::Make;
 use crate::CosimDevice;
+use crate::device::grant;
 
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
@@ -43,7 +44,7 @@ fn configured<C: SimulatedCard>(
     queues: u16,
 ) -> Port<Configured> {
     let spec = "card-sim:mac=02:00:00:00:00:01,mtu=9000";
-    let driver = card::open(Arc::new(device.clone()), &spec.parse().unwrap()).unwrap();
+    let driver = card::open(Arc::new(device.clone()), &spec.parse().unwrap(), grant()).unwrap();
     let config = PortConfig {
         rx_queues: queues,
         tx_queues: queues,

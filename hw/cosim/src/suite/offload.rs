@@ -20,6 +20,7 @@ use pollux_pmd::{Balance, Cause};
 use super::Make;
 use super::answers::{arp, sum};
 use crate::CosimDevice;
+use crate::device::grant;
 use crate::rig::{datagram, peer, station};
 
 /// Addresses as a rig has them.
@@ -64,7 +65,7 @@ impl<C: SimulatedCard> Bench<C> {
             streams: vec![stream],
             ..config
         };
-        let streams = Streams::start(Arc::new(device.clone()), &spec, &config).unwrap();
+        let streams = Streams::start(Arc::new(device.clone()), &spec, &config, grant()).unwrap();
         Self {
             device,
             streams,

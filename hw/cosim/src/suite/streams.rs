@@ -9,6 +9,7 @@ use pollux_pmd::event::{ClopConfig, Framing};
 
 use super::Make;
 use crate::CosimDevice;
+use crate::device::grant;
 use crate::rig::datagram;
 
 fn stream(port: usize, udp: u16, framing: Framing) -> StreamConfig {
@@ -43,7 +44,7 @@ pub fn streams_come_without_a_copy<C: SimulatedCard>(make: Make<'_, C>) {
     };
     for round in 0..3_u64 {
         let shared = Arc::new(device.clone());
-        let mut streams = Streams::start(shared, &spec, &config).unwrap();
+        let mut streams = Streams::start(shared, &spec, &config, grant()).unwrap();
         let (mut delivered, mut put, mut kept) = (0_u64, 0_u64, Vec::new());
         for number in 0..60_u8 {
             for (port, udp) in [(0, 5000), (0, 5001), (1, 5000), (1, 5001)] {

@@ -15,6 +15,7 @@ use pollux_pmd::bus::{DmaMapping, DmaMemory};
 
 use super::answers::{arp, sum};
 use super::{Make, US, count, end, rig, sent};
+use crate::device::grant;
 use crate::rig::{Form, Rig, datagram, peer, station};
 
 /// Descriptors of the ring, records of its queue, and where data begin, in the memory.
@@ -52,7 +53,7 @@ impl<C: SimulatedCard> Sending<C> {
     pub(super) fn new(make: Make<'_, C>) -> Self {
         let rig = rig(make);
         let region = MemoryRegion::builder(1 << 17).pages(PageSize::Kib4).build();
-        let mapping = rig.device.map(&Arc::new(region.unwrap())).unwrap();
+        let mapping = rig.device.map(&Arc::new(region.unwrap()), grant()).unwrap();
         let base = mapping.addresses().iova(0, 1 << 17).unwrap().0;
         rig.enable(0);
         let mut sending = Self {

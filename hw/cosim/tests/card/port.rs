@@ -5,7 +5,7 @@ use pollux_cosim::CosimDevice;
 use pollux_cosim::port::{self, SimulatedTime};
 use pollux_mempool::region::PageSize;
 use pollux_mempool::{Burst, Mempool, PoolCache, PoolConfig};
-use pollux_pmd::{Balance, Clock, Port, PortConfig, RxQueue, StartedPort};
+use pollux_pmd::{Balance, Clock, MemoryGrant, Port, PortConfig, RxQueue, StartedPort};
 
 /// Frames that are sent at a time, and of all lengths from a header on.
 const BURST: usize = 32;
@@ -43,7 +43,9 @@ fn card_and_peer_hear_each_other() {
     let pool = pool.expect("a pool");
     let (device, time) = (CosimDevice::new(SoftCard::new()), SimulatedTime::default());
     let spec = "card-sim".parse().expect("a spec");
-    let driver = port::open(&device, &spec, &time).expect("a card");
+    // SAFETY: the card is simulated, and writes into what is mapped for it.
+    let grant = unsafe { MemoryGrant::new() };
+    let driver = port::open(&device, &spec, &time, grant).expect("a card");
     let config = PortConfig {
         rx_queues: 2,
         tx_queues: 2,

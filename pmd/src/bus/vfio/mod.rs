@@ -35,12 +35,14 @@ use super::pci::{Address, Function, Sysfs};
 use super::{BUS_MASTER, BusError, COMMAND, Device, DmaMapping, DmaMemory, Ids, Interrupts};
 use crate::clock::TscClock;
 use crate::event::RegionOptions;
+use crate::grant::MemoryGrant;
 
 /// How a device is to be opened.
 #[derive(Clone, Debug, Default)]
 pub struct VfioOptions {
-    /// Accept that no IOMMU holds the device back: it can then write anywhere in memory.
-    pub no_iommu: bool,
+    /// Accept that no IOMMU holds the device back: it can then write anywhere in memory, so that to
+    /// open it is to grant it all of it.
+    pub no_iommu: Option<MemoryGrant>,
     /// The token that a virtual function and its physical function are both opened with, where
     /// programs have both.
     pub vf_token: Option<VfToken>,
@@ -316,26 +318,14 @@ impl Drop for Inner {
 }
 
 impl DmaMemory for VfioDevice {
-    fn map(&self, region: &Arc<MemoryRegion>) -> Result<DmaMapping, BusError> {
+    fn map(&self, region: &Arc<MemoryRegion>, _grant: MemoryGrant) -> Result<DmaMapping, BusError> {
         let addresses = self.0.space.map(&self.0.name, region)?;
-        let release = Mapped {
-            device: self.0.clone(),
-            region: region.clone(),
+        let (device, mapped) = (self.0.clone(), region.clone());
+        let release = move || {
+            let _ = device.quiesce();
+            device.space.unmap(&mapped)
         };
         Ok(DmaMapping::new(region.clone(), addresses, release))
-    }
-}
-
-/// A device's share of a mapping.
-struct Mapped {
-    device: Arc<Inner>,
-    region: Arc<MemoryRegion>,
-}
-
-impl Drop for Mapped {
-    fn drop(&mut self) {
-        let _ = self.device.quiesce();
-        self.device.space.unmap(&self.region);
     }
 }
 

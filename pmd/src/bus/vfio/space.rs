@@ -253,18 +253,20 @@ impl Space {
         }
     }
 
-    /// Takes back what [`map`](Self::map) gave to one device.
-    pub(super) fn unmap(&self, region: &MemoryRegion) {
+    /// Takes back what [`map`](Self::map) gave to one device. Returns whether the IOMMU has removed
+    /// the mapping, so that no device of the space reaches the region any more.
+    pub(super) fn unmap(&self, region: &MemoryRegion) -> bool {
         let (start, len) = place(region);
         let mut state = self.lock();
         let Some(mapped) = state.mapped.iter_mut().find(|m| m.start == start) else {
-            return; // No IOMMU: there was nothing to map.
+            return false; // No IOMMU: there was nothing to map.
         };
         mapped.users -= 1;
         if mapped.users > 0 {
-            return;
+            return false;
         }
         state.mapped.retain(|m| m.start != start);
+        // The kernel says how many bytes it has unmapped.
         let result = match self.translation {
             Translation::Iommufd => {
                 let mut argument = iommu_ioas_unmap {
@@ -273,7 +275,8 @@ impl Space {
                     length: len,
                     ..Default::default()
                 };
-                abi::IOAS_UNMAP.call(&self.file, &mut argument)
+                let result = abi::IOAS_UNMAP.call(&self.file, &mut argument);
+                result.map(|()| argument.length)
             }
             Translation::Container => {
                 let mut argument = vfio_iommu_type1_dma_unmap {
@@ -281,12 +284,17 @@ impl Space {
                     size: len,
                     ..Default::default()
                 };
-                abi::IOMMU_UNMAP_DMA.call(&self.file, &mut argument)
+                let result = abi::IOMMU_UNMAP_DMA.call(&self.file, &mut argument);
+                result.map(|()| argument.size)
             }
-            Translation::Nobody => Ok(()),
+            Translation::Nobody => return false,
         };
-        if let Err(error) = result {
-            tracing::error!("unmapping {len} bytes at {start:#x} from the IOMMU: {error}");
+        match result {
+            Ok(unmapped) => unmapped >= len,
+            Err(error) => {
+                tracing::error!("unmapping {len} bytes at {start:#x} from the IOMMU: {error}");
+                false
+            }
         }
     }
 }

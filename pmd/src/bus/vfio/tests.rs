@@ -13,6 +13,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::bus::Bus as _;
+use crate::bus::fake::grant;
 use crate::bus::pci::ConfigSpace;
 
 /// A made-up /sys and /dev.
@@ -54,7 +55,7 @@ impl Machine {
     fn open(&self, no_iommu: bool) -> Result<VfioDevice, String> {
         let sysfs = Sysfs::at(self.0.path().join("sys"));
         let options = VfioOptions {
-            no_iommu,
+            no_iommu: no_iommu.then(grant),
             vf_token: None,
         };
         let dev = self.0.path().join("dev");
@@ -64,7 +65,7 @@ impl Machine {
 
     fn way(&self, no_iommu: bool) -> Way {
         self.way_with(&VfioOptions {
-            no_iommu,
+            no_iommu: no_iommu.then(grant),
             vf_token: None,
         })
     }
@@ -154,7 +155,7 @@ fn a_device_is_handed_out_by_its_own_file_or_by_its_group() {
     machine.file("dev/iommu", "");
     assert_eq!(machine.way(false), Way::Own(machine.0.path().join(own)));
     let token = VfioOptions {
-        no_iommu: false,
+        no_iommu: None,
         vf_token: Some(TOKEN.parse().unwrap()),
     };
     assert_eq!(
@@ -389,7 +390,7 @@ fn a_real_device_is_taken_used_and_given_back() {
         device.interrupts(5).unwrap();
 
         let region = region();
-        let mapping = device.map(&region).unwrap();
+        let mapping = device.map(&region, grant()).unwrap();
         let is_there = mapping.addresses().iova(0, region.len()).unwrap();
         assert_eq!(
             is_there,
@@ -397,10 +398,12 @@ fn a_real_device_is_taken_used_and_given_back() {
         );
         assert!(sends(&bus, &mapping));
         // Mapped twice is mapped once, and goes when both are gone.
-        let twice = device.map(&region).unwrap();
-        drop(mapping);
+        let twice = device.map(&region, grant()).unwrap();
+        assert!(!mapping.end());
         device.set_bus_master(true).unwrap();
         assert!(sends(&bus, &twice));
+        assert!(device.cut_off());
+        device.set_bus_master(true).unwrap();
 
         device.reset().unwrap();
         assert_eq!(device.config(COMMAND).unwrap() & BUS_MASTER, 0);
@@ -420,18 +423,18 @@ fn what_is_not_mapped_is_not_reached() {
     let open = |address| VfioDevice::open(address, &VfioOptions::default()).unwrap();
     let (one, other) = (open(one), open(other));
     let region = region();
-    let ours = one.map(&region).unwrap();
-    let theirs = other.map(&region).unwrap();
+    let ours = one.map(&region, grant()).unwrap();
+    let theirs = other.map(&region, grant()).unwrap();
     let bus = other.bar(0, 0x2_0000).unwrap();
     // The one that is left keeps the memory, and the right to it.
     other.set_bus_master(true).unwrap();
-    drop(ours);
+    assert!(!ours.end(), "it is in the same address space as the other");
     assert!(sends(&bus, &theirs));
-    drop(theirs);
+    assert!(theirs.end(), "the IOMMU has removed it");
     assert_eq!(other.config(COMMAND).unwrap() & BUS_MASTER, 0);
     // Not even where its driver would have it reach: the IOMMU refuses.
     other.set_bus_master(true).unwrap();
-    let claimed = DmaMapping::new(region.clone(), IovaMap::virtual_(&region), ());
+    let claimed = DmaMapping::new(region.clone(), IovaMap::virtual_(&region), || false);
     assert!(!sends(&bus, &claimed));
 }
 
@@ -469,7 +472,7 @@ fn virtual_functions_take_the_token_of_their_physical_function() {
         return;
     };
     let with_token = VfioOptions {
-        no_iommu: false,
+        no_iommu: None,
         vf_token: Some(TOKEN.parse().unwrap()),
     };
     let device = VfioDevice::open(physical.address, &with_token).unwrap();

@@ -89,17 +89,14 @@ impl<D: Device> Control<D> {
         Self::new(nic, n, mac)
     }
 
-    /// Has nothing more received, and waits until what the card had is in memory. A card that does
-    /// not say so loses its way there.
+    /// Has nothing more received on this port, and waits until what the card had is in memory, as
+    /// long as is reasonable. The other ports go on.
     pub(super) fn end_receiving(&self) {
         self.receive(false);
-        let is_idle = self.nic.wait(|| {
+        self.nic.wait(|| {
             let status = self.status();
             status & port::MAC_STATUS_RX_IDLE != 0 || status == GONE
         });
-        if !is_idle {
-            self.nic.cut_off();
-        }
     }
 
     /// Switches bits of the MAC on or off.

@@ -72,7 +72,7 @@ impl<D: Device> Events<D> {
         let records = (waiting + SPARE).next_power_of_two().max(LEAST);
         let memory = EventQueue::new(records, &nic.device.memory());
         let memory = memory.map_err(|error| nic.error(error.to_string()))?;
-        let mapping = nic.device.map(memory.region())?;
+        let mapping = nic.device.map(memory.region(), nic.grant)?;
         let base = mapping
             .addresses()
             .iova(0, records * 64)

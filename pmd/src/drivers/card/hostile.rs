@@ -8,7 +8,7 @@ use pollux_mempool::Mempool;
 use super::model::Card;
 use super::open;
 use crate::bus::adversary::{self, Choices, Outcome, Trial, Will};
-use crate::bus::fake::World;
+use crate::bus::fake::{World, grant};
 
 /// Receives, sends, stops and starts against such a device.
 ///
@@ -30,7 +30,7 @@ pub fn run(pool: &Mempool, options: &str, will: impl Into<Will>, steps: usize) -
     };
     let trial = Trial {
         model: &Card::new,
-        open: &|device| open(Arc::new(device), &spec),
+        open: &|device| open(Arc::new(device), &spec, grant()),
         arrive: &arrive,
         pool,
         shortest: 1,

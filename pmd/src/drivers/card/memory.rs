@@ -33,7 +33,7 @@ pub(super) fn page<D: Device>(
     let map = |bytes| {
         let region = options.build(bytes);
         let region = region.map_err(|error| nic.error(error.to_string()))?;
-        nic.device.map(&Arc::new(region))
+        nic.device.map(&Arc::new(region), nic.grant)
     };
     let start = |mapping: &DmaMapping, offset| {
         let found = mapping.addresses().iova(offset, len);

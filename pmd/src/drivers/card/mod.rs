@@ -85,12 +85,15 @@ use self::rx::{Rx, RxParts};
 use self::tx::{Tx, TxParts};
 use super::dma::DeviceAddresses;
 use super::pci::bus_error;
+use super::quarantined;
 use crate::bus::registers::{Dump, Register};
-use crate::bus::{BusError, Device, DmaMapping};
+use crate::bus::{BusError, Device};
 use crate::driver::{Capabilities, Driver, Link, Queues, RxDriver, Statistics, TxDriver};
 use crate::event::{ClopConfig, Framing};
+use crate::grant::MemoryGrant;
 use crate::net::MacAddr;
 use crate::port::{PortConfig, PortError};
+use crate::quarantine::Quarantine;
 use crate::spec::PortSpec;
 
 /// What the card says that it is on the bus. No vendor has given it numbers: these are among those
@@ -114,20 +117,25 @@ const FAULTS_TO: usize = 0;
 ///
 /// # Errors
 /// An option's value, or a device that cannot be had, is no such card, or does not answer.
-pub fn open<D: Device>(device: Arc<D>, spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
+pub fn open<D: Device>(
+    device: Arc<D>,
+    spec: &PortSpec,
+    grant: MemoryGrant,
+) -> Result<Box<dyn Driver>, PortError> {
     let options = Options::read(spec, device.name())?;
     let port = spec.to_string();
-    let nic = Nic::new(device).map_err(bus_error(&port))?;
+    let nic = Nic::new(device, grant).map_err(bus_error(&port))?;
     // Whoever had it before may have been killed while it was receiving.
-    nic.reset().map_err(bus_error(&port))?;
-    nic.cut_off();
+    let quarantine = Quarantine::new(port.clone());
+    nic.rest(&quarantine).map_err(bus_error(&port))?;
     Ok(Box::new(Card {
         nic,
         port,
         options,
         watch: Watch::default(),
         refused: Arc::default(),
-        running: None,
+        lists: Vec::new(),
+        quarantine,
     }))
 }
 
@@ -138,14 +146,10 @@ struct Card<D: Device> {
     watch: Watch,
     /// Events that told nothing that can be, since it was opened.
     refused: Arc<AtomicU64>,
-    running: Option<Running>,
-}
-
-/// What a running card reaches of our memory, and which lists it has.
-#[derive(Default)]
-struct Running {
-    mappings: Vec<DmaMapping>,
+    /// The lists of a card that runs.
     lists: Vec<usize>,
+    /// What it was lent, and what it may still write: of the run that began last.
+    quarantine: Quarantine,
 }
 
 impl<D: Device> Card<D> {
@@ -156,14 +160,14 @@ impl<D: Device> Card<D> {
 
     /// Has the card run. Event queue n is that of receive queue n; behind those of all ports come
     /// those of the transmit queues.
-    fn run(&self, config: &PortConfig, running: &mut Running) -> Result<Queues, BusError> {
-        let nic = &self.nic;
+    fn run(&self, config: &PortConfig, lists: &mut Vec<usize>) -> Result<Queues, BusError> {
+        let (nic, quarantine) = (&self.nic, &self.quarantine);
         let interrupts = nic.device.interrupts(nic.has.event_queues as u16);
         let interrupts = interrupts.ok().map(Arc::new);
-        let frames = nic.device.map(config.pool.region())?;
+        let frames = nic.device.map(config.pool.region(), nic.grant)?;
         let mut addresses = DeviceAddresses::new();
         addresses.add(config.pool.region(), frames.addresses());
-        running.mappings.push(frames);
+        quarantine.lend(frames);
         let (rx_queues, tx_queues) = (config.rx_queues.into(), config.tx_queues.into());
         let catch = port::NET_CTRL_CATCH_UDP | port::NET_CTRL_CATCH_OTHER;
         let mut ports = usize::max(rx_queues, tx_queues);
@@ -185,10 +189,10 @@ impl<D: Device> Card<D> {
             let waiting = memory.buffers + memory::FAULTS;
             let (events, mapping) = Events::new(nic, n, waiting, interrupts.clone())?;
             events.set_wake(self.options.wake);
-            running.mappings.push(mapping);
+            quarantine.lend(mapping);
             let (list, mapping) = List::new(nic, &mut tlb, n, &memory)?;
-            running.mappings.push(mapping);
-            running.lists.push(number);
+            quarantine.lend(mapping);
+            lists.push(number);
             rx.push(RxParts {
                 control: control.clone(),
                 events,
@@ -207,9 +211,9 @@ impl<D: Device> Card<D> {
         for (n, control) in controls.iter().enumerate().take(tx_queues) {
             let (size, queue) = (ring_size(config.ring), nic.has.ports + n);
             let (events, mapping) = Events::new(nic, queue, size, None)?;
-            running.mappings.push(mapping);
+            quarantine.lend(mapping);
             let (ring, mapping) = Ring::new(nic, n, size, queue)?;
-            running.mappings.push(mapping);
+            quarantine.lend(mapping);
             tx.push(Box::new(Tx::new(TxParts {
                 control: control.clone(),
                 ring,
@@ -219,6 +223,7 @@ impl<D: Device> Card<D> {
                 pool: config.pool.clone(),
                 longest: self.options.longest(),
                 refused: self.refused.clone(),
+                quarantine: quarantine.clone(),
             })));
         }
         nic.connect()?;
@@ -258,10 +263,8 @@ impl<D: Device> Card<D> {
 
     /// Brings the card to rest, and takes its memory away from it.
     fn rest(&mut self) -> Result<(), PortError> {
-        self.nic.quiesce();
-        let result = self.nic.reset();
-        self.nic.cut_off();
-        self.running = None;
+        self.lists.clear();
+        let result = self.nic.rest(&self.quarantine);
         result.map_err(bus_error(&self.port))
     }
 }
@@ -298,9 +301,12 @@ impl<D: Device> Driver for Card<D> {
 
     fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
         self.nic.reset().map_err(bus_error(&self.port))?;
-        let mut running = Running::default();
-        let started = self.run(config, &mut running);
-        self.running = Some(running);
+        // What an earlier run has left behind.
+        self.quarantine.settle(true);
+        self.quarantine = Quarantine::new(self.port.clone());
+        let mut lists = Vec::new();
+        let started = self.run(config, &mut lists);
+        self.lists = lists;
         started.map_err(|error| {
             // That it could not be started is what there is to tell.
             let _ = self.rest();
@@ -320,13 +326,10 @@ impl<D: Device> Driver for Card<D> {
         if self.nic.is_gone() {
             return Statistics::new();
         }
-        let lists = self
-            .running
-            .as_ref()
-            .map_or(&[][..], |running| &running.lists);
-        let mut all = statistics(&self.nic, lists);
+        let mut all = statistics(&self.nic, &self.lists);
         let refused = self.refused.load(Ordering::Relaxed);
         all.push(("events_refused".into(), refused));
+        all.push(quarantined(&self.quarantine));
         all
     }
 
@@ -354,7 +357,7 @@ impl<D: Device> Driver for Card<D> {
 impl<D: Device> Drop for Card<D> {
     /// A port that is dropped while it runs has not been stopped.
     fn drop(&mut self) {
-        if self.running.is_some() {
+        if !self.quarantine.is_empty() {
             let _ = self.rest();
         }
     }

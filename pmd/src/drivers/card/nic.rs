@@ -8,6 +8,8 @@ use super::registers::{card, clop, event, host, port, timing, tlb, tx};
 use crate::bus::registers::Register;
 use crate::bus::{Bus, BusError, Device};
 use crate::clock::Clock;
+use crate::grant::MemoryGrant;
+use crate::quarantine::Quarantine;
 
 /// Bytes of BAR 0.
 const WINDOW: usize = 128 << 10;
@@ -66,6 +68,8 @@ pub(super) struct Counts {
 /// The card, its registers, and the time in its world. Clones are the same card.
 pub(super) struct Nic<D: Device> {
     pub(super) device: Arc<D>,
+    /// For what is mapped for the card.
+    pub(super) grant: MemoryGrant,
     pub(super) bus: D::Bus,
     pub(super) clock: D::Clock,
     pub(super) at: Blocks,
@@ -88,12 +92,13 @@ impl<D: Device> Nic<D> {
     ///
     /// # Errors
     /// It is no such card, or one of another version, or it lacks what this driver needs.
-    pub(super) fn new(device: Arc<D>) -> Result<Self, BusError> {
+    pub(super) fn new(device: Arc<D>, grant: MemoryGrant) -> Result<Self, BusError> {
         let bus = device.bar(0, WINDOW)?;
         let clock = device.clock();
         let (at, has) = (Blocks::default(), Counts::default());
         let mut nic = Self {
             device,
+            grant,
             bus,
             clock,
             at,
@@ -264,8 +269,21 @@ impl<D: Device> Nic<D> {
         Ok(())
     }
 
-    /// Has it begin no request any more, and waits for those that it has begun. When this returns
-    /// it reaches no memory: one that does not say so loses its way there.
+    /// Brings it to rest, and takes its memory away from it. That it is at rest is proven by a reset
+    /// that it acknowledges, by its configuration space, or by the IOMMU: the quarantine is settled
+    /// by one of them, and otherwise keeps what the card may still write.
+    ///
+    /// # Errors
+    /// As for [`reset`](Self::reset).
+    pub(super) fn rest(&self, quarantine: &Quarantine) -> Result<(), BusError> {
+        let reset = self.reset();
+        let cut_off = self.cut_off();
+        quarantine.settle(reset.is_ok() || cut_off);
+        reset
+    }
+
+    /// Has it begin no request any more, and waits for those that it has begun. One that does not
+    /// say that they have ended loses its way to memory.
     pub(super) fn quiesce(&self) {
         for port in 0..self.has.ports {
             self.bus.write32(self.port(port, port::MAC_CTRL), 0);
@@ -284,10 +302,9 @@ impl<D: Device> Nic<D> {
         }
     }
 
-    /// Takes its way to memory from it. That fails for a device that is gone, which reaches
-    /// nothing.
-    pub(super) fn cut_off(&self) {
-        let _ = self.device.set_bus_master(false);
+    /// Takes its way to memory from it, and returns whether that is proven.
+    pub(super) fn cut_off(&self) -> bool {
+        self.device.cut_off()
     }
 
     /// Lets it reach memory, by the limits of its host.

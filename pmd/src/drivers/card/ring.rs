@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use zerocopy::IntoBytes;
 
 use super::layouts::TxDescriptor;
-use super::nic::Nic;
+use super::nic::{GONE, Nic};
 use super::registers::tx;
 use crate::bus::{Bus, BusError, Device, DmaMapping};
 
@@ -51,7 +51,7 @@ impl<D: Device> Ring<D> {
         let region = nic.device.memory().build(bytes);
         let region = region.map_err(|error| refused(&error))?;
         let region = Arc::new(region);
-        let mapping = nic.device.map(&region)?;
+        let mapping = nic.device.map(&region, nic.grant)?;
         let base = mapping.addresses().iova(0, bytes);
         let base = base.map_err(|error| refused(&error))?;
         nic.write64(nic.at.tx + tx::RING_BASE.of(number), base.0);
@@ -111,18 +111,21 @@ impl<D: Device> Ring<D> {
         self.nic.bus.write32(doorbell, at);
     }
 
-    /// Has the card fetch nothing more, and waits until it has read all that it had fetched. When
-    /// this returns it reads nothing: a card that does not say so loses its way to memory.
-    pub(super) fn stop(&self) {
+    /// Has the card fetch nothing more, and waits until it has read all that it had fetched. Returns
+    /// whether the card says so.
+    pub(super) fn stop(&self) -> bool {
         let at = self.nic.at.tx;
         self.nic.bus.write32(at + tx::RING_CTRL.of(self.number), 0);
         let status = at + tx::RING_STATUS.of(self.number);
-        // All ones is what a card says that is gone.
-        let is_idle = self
-            .nic
-            .wait(|| self.nic.bus.read32(status) & tx::RING_STATUS_IDLE != 0);
-        if !is_idle {
-            self.nic.cut_off();
-        }
+        let mut is_idle = false;
+        self.nic.wait(|| match self.nic.bus.read32(status) {
+            // A card that is gone says nothing.
+            GONE => true,
+            status => {
+                is_idle = status & tx::RING_STATUS_IDLE != 0;
+                is_idle
+            }
+        });
+        is_idle
     }
 }

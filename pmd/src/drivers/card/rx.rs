@@ -277,7 +277,7 @@ impl<D: Device> RxDriver for Rx<D> {
 }
 
 impl<D: Device> Drop for Rx<D> {
-    /// A queue that is dropped without an end leaves the card at rest too.
+    /// The list stays the card's until it is at rest: the port has lent it. The others go on.
     fn drop(&mut self) {
         self.parts.control.end_receiving();
         self.parts.list.disable();

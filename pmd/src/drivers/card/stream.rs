@@ -8,14 +8,17 @@
 //! ([`Streams::generate`]).
 //!
 //! ```no_run
-//! # fn with<D: pollux_pmd::bus::Device>(device: std::sync::Arc<D>) -> Result<(), Box<dyn std::error::Error>> {
+//! # fn with<D: pollux_pmd::bus::Device>(
+//! #     device: std::sync::Arc<D>,
+//! #     grant: pollux_pmd::MemoryGrant,
+//! # ) -> Result<(), Box<dyn std::error::Error>> {
 //! use pollux_pmd::drivers::card::{Form, StreamConfig, Streams, StreamsConfig};
 //! use pollux_pmd::event::ClopConfig;
 //!
 //! let spec = "card-sim:ip=10.0.0.1".parse()?;
 //! let hits = StreamConfig { port: 0, udp: 58913, form: Form::Hits, clop: ClopConfig::default() };
 //! let config = StreamsConfig { streams: vec![hits], ..StreamsConfig::default() };
-//! let mut streams = Streams::start(device, &spec, &config)?;
+//! let mut streams = Streams::start(device, &spec, &config, grant)?;
 //! let mut delivered = 0;
 //! while let Some(announced) = streams.poll() {
 //!     for payload in announced.buffer.payloads().flatten() {
@@ -47,13 +50,15 @@ use super::ring::{self, Ring};
 use super::send::{Datagram, SendConfig, Sender};
 use super::timing::{Timing, TimingConfig};
 use super::tx::{Tx, TxParts};
-use crate::bus::{Bus, BusError, Device, DmaMapping};
+use crate::bus::{Bus, BusError, Device};
 use crate::driver::Statistics;
 use crate::drivers::dma::DeviceAddresses;
 use crate::drivers::pci::bus_error;
 use crate::event::{ClopBuffer, ClopConfig};
+use crate::grant::MemoryGrant;
 use crate::ledger::{Balance, Cause, SentView, Tally, TallyView};
 use crate::port::PortError;
+use crate::quarantine::Quarantine;
 use crate::spec::PortSpec;
 
 /// The event queues: of all streams, and of faults; of the timing input; of what each port sends.
@@ -125,8 +130,8 @@ pub struct Streams<D: Device> {
     timing: Timing<D>,
     senders: [Option<Sender<D>>; MAX_PORTS],
     tally: Tally,
-    /// Taken from the card last, when it is at rest.
-    mappings: Vec<DmaMapping>,
+    /// What it was lent, and what it may still read.
+    quarantine: Quarantine,
     /// Events that told nothing that can be.
     refused: Arc<AtomicU64>,
 }
@@ -142,19 +147,32 @@ impl<D: Device> Streams<D> {
         device: Arc<D>,
         spec: &PortSpec,
         config: &StreamsConfig,
+        grant: MemoryGrant,
     ) -> Result<Self, PortError> {
         let options = Options::read(spec, device.name())?;
         let name = spec.to_string();
         let error = bus_error(&name);
-        let nic = Nic::new(device).map_err(&error)?;
+        let nic = Nic::new(device, grant).map_err(&error)?;
         nic.reset().map_err(&error)?;
-        let mut running = Self::prepare(&nic, &name, config).map_err(&error)?;
-        running.run(&options, config).map_err(&error)?;
-        Ok(running)
+        let quarantine = Quarantine::new(name.clone());
+        let started = Self::prepare(&nic, &name, config, &quarantine).and_then(|mut running| {
+            running.run(&options, config)?;
+            Ok(running)
+        });
+        started.map_err(|what| {
+            // That it could not be started is what there is to tell.
+            let _ = nic.rest(&quarantine);
+            error(what)
+        })
     }
 
     /// What all of them have.
-    fn prepare(nic: &Nic<D>, name: &str, config: &StreamsConfig) -> Result<Self, BusError> {
+    fn prepare(
+        nic: &Nic<D>,
+        name: &str,
+        config: &StreamsConfig,
+        quarantine: &Quarantine,
+    ) -> Result<Self, BusError> {
         let needed = SENDERS + nic.has.tx_rings;
         if nic.has.event_queues < needed {
             return Err(nic.error(format!(
@@ -167,9 +185,11 @@ impl<D: Device> Streams<D> {
         let buffers: usize = config.streams.iter().map(|one| one.clop.buffers).sum();
         let (events, mapping) = Events::new(nic, LISTS, buffers + FAULTS, interrupts)?;
         events.set_wake(config.wake);
-        let mut mappings = vec![mapping];
+        quarantine.lend(mapping);
         let (timing, mapping) = Timing::new(nic, TIMING, &config.timing)?;
-        mappings.extend(mapping);
+        if let Some(mapping) = mapping {
+            quarantine.lend(mapping);
+        }
         Ok(Self {
             losses: Losses::new(nic, &[], &[]),
             port: name.into(),
@@ -182,7 +202,7 @@ impl<D: Device> Streams<D> {
             timing,
             senders: Default::default(),
             tally: Tally::new(),
-            mappings,
+            quarantine: quarantine.clone(),
             refused: Arc::default(),
             nic: nic.clone(),
         })
@@ -252,7 +272,7 @@ impl<D: Device> Streams<D> {
         };
         let (list, mapping) = List::new(&self.nic, &mut self.tlb, LISTS, &config)?;
         self.lists.push(list);
-        self.mappings.push(mapping);
+        self.quarantine.lend(mapping);
         self.numbers.push(number);
         if let Some(place) = self.index.get_mut(number) {
             *place = Some(n as u8);
@@ -266,10 +286,10 @@ impl<D: Device> Streams<D> {
 
     fn add_senders(&mut self, send: &SendConfig, options: &Options) -> Result<(), BusError> {
         let nic = self.nic.clone();
-        let payloads = nic.device.map(send.pool.region())?;
+        let payloads = nic.device.map(send.pool.region(), nic.grant)?;
         let mut addresses = DeviceAddresses::new();
         addresses.add(send.pool.region(), payloads.addresses());
-        self.mappings.push(payloads);
+        self.quarantine.lend(payloads);
         if send.ring > ring::MOST {
             return Err(nic.error(format!(
                 "a ring of {}; rings have at most {}",
@@ -289,9 +309,9 @@ impl<D: Device> Streams<D> {
             };
             let queue = SENDERS + n;
             let (events, mapping) = Events::new(&nic, queue, size, None)?;
-            self.mappings.push(mapping);
+            self.quarantine.lend(mapping);
             let (ring, mapping) = Ring::new(&nic, n, size, queue)?;
-            self.mappings.push(mapping);
+            self.quarantine.lend(mapping);
             let tx = Tx::new(TxParts {
                 control,
                 ring,
@@ -301,6 +321,7 @@ impl<D: Device> Streams<D> {
                 pool: send.pool.clone(),
                 longest: options.longest(),
                 refused: self.refused.clone(),
+                quarantine: self.quarantine.clone(),
             });
             *place = Some(Sender::new(tx, options.mtu));
         }
@@ -449,9 +470,8 @@ impl<D: Device> Streams<D> {
     /// The card does not come back from its reset.
     pub fn stop(mut self) -> Result<Balance, PortError> {
         self.end();
-        let result = self.nic.reset();
-        self.nic.cut_off();
-        self.mappings.clear();
+        self.senders = Default::default();
+        let result = self.nic.rest(&self.quarantine);
         result.map_err(bus_error(&self.port))?;
         Ok(self.tally.view().balance())
     }
@@ -490,11 +510,11 @@ impl<D: Device> Streams<D> {
 impl<D: Device> Drop for Streams<D> {
     /// Streams that are dropped while they run have not been stopped.
     fn drop(&mut self) {
-        if !self.mappings.is_empty() {
+        if !self.quarantine.is_empty() {
             // Rings first, which come to rest while the card runs.
             self.senders = Default::default();
-            self.nic.quiesce();
-            self.nic.cut_off();
+            // That they were not stopped is what there is to tell.
+            let _ = self.nic.rest(&self.quarantine);
         }
     }
 }

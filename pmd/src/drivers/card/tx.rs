@@ -1,6 +1,7 @@
 //! Sends out of the buffers that frames, or payloads, are in. The card is told of a burst by one
 //! doorbell, and tells by one event that all of it has been read.
 
+use std::mem;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +20,7 @@ use crate::driver::TxDriver;
 use crate::drivers::dma::{Assembly, DeviceAddresses, alloc};
 use crate::event::EventRecord;
 use crate::ledger::Sent;
+use crate::quarantine::Quarantine;
 
 /// Buffers are freed by so many.
 const FREE: usize = 32;
@@ -71,6 +73,8 @@ pub(super) struct TxParts<D: Device> {
     pub(super) longest: usize,
     /// Events that told nothing that can be.
     pub(super) refused: Arc<AtomicU64>,
+    /// Where frames go that are on their way at the end.
+    pub(super) quarantine: Quarantine,
 }
 
 /// The ring of one port.
@@ -283,23 +287,29 @@ impl<D: Device> Tx<D> {
         }
     }
 
-    /// The ring has stopped: what is left in it was not sent, and what comes next can be.
+    /// The ring has stopped: what is left in it was not sent, and what comes next can be, if the
+    /// card says that it is at rest.
     #[cold]
     fn begin_anew(&mut self, sent: &mut Sent, done: &mut impl FnMut(Mbuf)) {
-        self.parts.ring.stop();
-        self.give_up(sent, done);
-        (self.oldest, self.next) = (0, 0);
-        self.parts.ring.enable(self.parts.queue);
-    }
-
-    /// Nobody can say what becomes of the frames that are on their way.
-    fn give_up(&mut self, sent: &mut Sent, done: &mut impl FnMut(Mbuf)) {
+        if !self.parts.ring.stop() {
+            return self.give_up(sent);
+        }
         let mut lost = 0;
         self.take_back(self.next, |mbuf| {
             lost += 1;
             done(mbuf);
         });
         sent.count_errors(lost);
+        (self.oldest, self.next) = (0, 0);
+        self.parts.ring.enable(self.parts.queue);
+    }
+
+    /// The frames that are on their way are errors. The card may still read them.
+    fn give_up(&mut self, sent: &mut Sent) {
+        let mut lost = Vec::new();
+        self.take_back(self.next, |mbuf| lost.push(mbuf));
+        sent.count_errors(lost.len() as u64);
+        self.parts.quarantine.park(lost);
     }
 
     fn free_sent(&mut self, cache: &mut PoolCache, sent: &mut Sent) {
@@ -370,10 +380,9 @@ impl<D: Device> TxDriver for Tx<D> {
             }
             clock.relax();
         }
-        // The card lets go of the frames before their buffers go back to the pool.
         self.parts.ring.stop();
         self.complete(sent, drop);
-        self.give_up(sent, &mut drop);
+        self.give_up(sent);
     }
 }
 
@@ -381,5 +390,7 @@ impl<D: Device> Drop for Tx<D> {
     fn drop(&mut self) {
         self.parts.ring.stop();
         self.parts.control.send(false);
+        let posted = mem::take(&mut self.posted);
+        self.parts.quarantine.park(posted.into_iter().flatten());
     }
 }

@@ -15,6 +15,7 @@ use super::twins::Owner;
 use super::tx::Tx;
 use crate::driver::filter::Multicast;
 use crate::driver::{Capabilities, Driver, Link, Queues, Statistics};
+use crate::grant::MemoryGrant;
 use crate::port::{PortConfig, PortError};
 use crate::spec::PortSpec;
 
@@ -46,7 +47,8 @@ struct Dpdk {
     twins: Option<Arc<Owner>>,
 }
 
-pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
+/// DPDK is a part of the process: what its devices write where, the grant answers for.
+pub(crate) fn open(spec: &PortSpec, _: MemoryGrant) -> Result<Box<dyn Driver>, PortError> {
     let options = Options::parse(spec)?;
     let refused = |what| PortError::Device {
         port: spec.to_string(),

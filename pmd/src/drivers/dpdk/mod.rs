@@ -70,7 +70,7 @@ use self::options::Options;
 use crate::driver::steer::STEER;
 use crate::driver::{Description, Feature, SpecOption, Support, Target, filter};
 #[cfg(not(feature = "dpdk"))]
-use crate::{driver::Driver, port::PortError, spec::PortSpec};
+use crate::{driver::Driver, grant::MemoryGrant, port::PortError, spec::PortSpec};
 
 #[cfg(feature = "dpdk")]
 pub(crate) use self::driver::open;
@@ -152,7 +152,7 @@ pub(crate) const DESCRIPTION: Description = Description {
 
 /// Says what is missing.
 #[cfg(not(feature = "dpdk"))]
-pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
+pub(crate) fn open(spec: &PortSpec, _: MemoryGrant) -> Result<Box<dyn Driver>, PortError> {
     Err(PortError::Device {
         port: spec.to_string(),
         what: "this program was built without DPDK; build it with --features dpdk".into(),

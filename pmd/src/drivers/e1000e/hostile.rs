@@ -7,7 +7,7 @@ use pollux_mempool::Mempool;
 use super::model::Card;
 use super::open;
 use crate::bus::adversary::{self, Choices, Outcome, Trial, Will};
-use crate::bus::fake::World;
+use crate::bus::fake::{World, grant};
 
 /// Receives, sends, stops and starts against such a device.
 ///
@@ -35,7 +35,7 @@ pub fn run(pool: &Mempool, options: &str, will: impl Into<Will>, steps: usize) -
             card.loopback = true;
             card
         },
-        open: &|device| open(Arc::new(device), &spec),
+        open: &|device| open(Arc::new(device), &spec, grant()),
         arrive: &arrive,
         pool,
         shortest: 1,

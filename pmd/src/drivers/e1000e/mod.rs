@@ -18,6 +18,14 @@
 //! ends, costs that frame, which is counted as [`Cause::DeviceError`](crate::Cause::DeviceError).
 //! Each wait for a register ends. Frames on their way that the device never reports are counted as
 //! errors of the sender at the end.
+//!
+//! # A queue that is dropped
+//!
+//! Its buffers are in the port's quarantine until the device is proven to be at rest. The other
+//! queues go on. A transmit queue is switched off (TARC). A receive queue has no switch of its own:
+//! its flows go to the other, and what the device has for it already is lost in it, as are frames
+//! without IP, which are always queue 0's. Once the ring of a dropped queue 0 is full of them, they
+//! hold back all that comes behind them (section 7.1.11): poll queue 0 as long as the port runs.
 
 mod counters;
 #[cfg(any(test, fuzzing))]
@@ -47,12 +55,15 @@ use super::intel::memory::Memory;
 use super::intel::rx::{Rx, RxParts};
 use super::intel::tx::{Tx, TxParts};
 use super::pci::bus_error;
+use super::quarantined;
 use crate::bus::registers::Dump;
 use crate::bus::{Device, Interrupts};
 use crate::driver::filter::Filter;
 use crate::driver::{Capabilities, Driver, Link, Queues, RxDriver, Statistics, TxDriver};
+use crate::grant::MemoryGrant;
 use crate::net::MacAddr;
 use crate::port::{PortConfig, PortError};
+use crate::quarantine::Quarantine;
 use crate::spec::PortSpec;
 
 /// The options that its specs have.
@@ -76,6 +87,7 @@ const TAG: usize = 4;
 pub(super) fn open<D: Device>(
     device: Arc<D>,
     spec: &PortSpec,
+    grant: MemoryGrant,
 ) -> Result<Box<dyn Driver>, PortError> {
     let mtu = spec.number("mtu", 68..=MAX_MTU)?.unwrap_or(1500);
     let filter = Filter::from_spec(spec)?;
@@ -92,7 +104,8 @@ pub(super) fn open<D: Device>(
     let port = spec.to_string();
     let nic = Nic::new(device).map_err(bus_error(&port))?;
     // Whoever had it before may have left it running, and with another address.
-    nic.stop().map_err(bus_error(&port))?;
+    let quarantine = Quarantine::new(port.clone());
+    nic.stop(&quarantine).map_err(bus_error(&port))?;
     let mac = nic.mac().map_err(bus_error(&port))?;
     Ok(Box::new(E1000e {
         nic,
@@ -103,7 +116,9 @@ pub(super) fn open<D: Device>(
         legacy,
         counters: Arc::new(Counters::new()),
         link: Watched::new(),
-        reached: None,
+        interrupts: None,
+        grant,
+        quarantine,
     }))
 }
 
@@ -116,14 +131,11 @@ struct E1000e<D: Device> {
     legacy: bool,
     counters: Arc<Counters>,
     link: Watched,
-    /// While it runs: what it reaches.
-    reached: Option<Reached>,
-}
-
-/// What a running device reaches of the world. Its memory is taken away from it last.
-struct Reached {
-    _interrupts: Option<Arc<Interrupts>>,
-    _memory: Memory,
+    /// While it runs.
+    interrupts: Option<Arc<Interrupts>>,
+    grant: MemoryGrant,
+    /// What it was lent, and what it may still write: of the run that began last.
+    quarantine: Quarantine,
 }
 
 impl<D: Device> E1000e<D> {
@@ -141,12 +153,22 @@ impl<D: Device> E1000e<D> {
     }
 
     /// Has the device run, with its rings in fresh memory.
-    fn run<F: Format>(&self, config: &PortConfig) -> Result<(Queues, Reached), PortError> {
+    fn run<F: Format>(
+        &self,
+        config: &PortConfig,
+    ) -> Result<(Queues, Option<Arc<Interrupts>>), PortError> {
         let Self { nic, port, .. } = self;
         let (bus, error) = (&nic.bus, bus_error(port));
         let size = ring_size(config.ring);
         let (rx_queues, tx_queues) = (config.rx_queues.into(), usize::from(config.tx_queues));
-        let memory = Memory::new(&*nic.device, &config.pool, rx_queues + tx_queues, size);
+        let lent = (self.grant, &self.quarantine);
+        let memory = Memory::new(
+            &*nic.device,
+            &config.pool,
+            rx_queues + tx_queues,
+            size,
+            lent,
+        );
         let memory = memory.map_err(&error)?;
         let ring = |index| memory.ring(&*nic.device, index).map_err(&error);
         let room = config.pool.data_room();
@@ -167,6 +189,7 @@ impl<D: Device> E1000e<D> {
             let control = RxQueue {
                 nic: nic.clone(),
                 queue,
+                shared: rx_queues > 1,
                 counters: self.counters.clone(),
                 losses: Losses::after(&self.counters.single, LOST),
                 interrupts: interrupts.clone(),
@@ -179,6 +202,7 @@ impl<D: Device> E1000e<D> {
                 pool: config.pool.clone(),
                 room,
                 longest: self.longest(),
+                quarantine: self.quarantine.clone(),
             };
             setup::set_rx_ring(bus, queue, &parts.ring);
             rx.push(Rx::<_, _, F>::new(parts));
@@ -196,6 +220,7 @@ impl<D: Device> E1000e<D> {
                 addresses: memory.addresses(),
                 pool: config.pool.clone(),
                 longest: self.longest(),
+                quarantine: self.quarantine.clone(),
             };
             setup::set_tx_ring(bus, queue, &parts.ring);
             tx.push(if config.checksum_offload {
@@ -216,11 +241,7 @@ impl<D: Device> E1000e<D> {
         rx.iter_mut().for_each(Rx::fill);
         let boxed = |rx| -> Box<dyn RxDriver> { Box::new(rx) };
         let rx = rx.into_iter().map(boxed).collect();
-        let reached = Reached {
-            _interrupts: interrupts,
-            _memory: memory,
-        };
-        Ok((Queues { rx, tx }, reached))
+        Ok((Queues { rx, tx }, interrupts))
     }
 
     fn small_room(&self, room: usize) -> PortError {
@@ -230,9 +251,9 @@ impl<D: Device> E1000e<D> {
 
     /// Brings the device to rest, and takes its memory away from it.
     fn rest(&mut self) -> Result<(), PortError> {
-        let result = self.nic.stop().map_err(bus_error(&self.port));
-        self.reached = None;
-        result
+        self.interrupts = None;
+        let result = self.nic.stop(&self.quarantine);
+        result.map_err(bus_error(&self.port))
     }
 }
 
@@ -268,14 +289,17 @@ impl<D: Device> Driver for E1000e<D> {
 
     fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
         self.nic.reset().map_err(bus_error(&self.port))?;
+        // What an earlier run has left behind.
+        self.quarantine.settle(true);
+        self.quarantine = Quarantine::new(self.port.clone());
         let run = if self.legacy {
             Self::run::<Legacy>
         } else {
             Self::run::<Extended>
         };
         match run(self, config) {
-            Ok((queues, reached)) => {
-                self.reached = Some(reached);
+            Ok((queues, interrupts)) => {
+                self.interrupts = interrupts;
                 Ok(queues)
             }
             Err(error) => {
@@ -284,6 +308,10 @@ impl<D: Device> Driver for E1000e<D> {
                 Err(error)
             }
         }
+    }
+
+    fn end_receiving(&mut self) {
+        self.nic.end_receiving();
     }
 
     fn stop(&mut self) -> Result<(), PortError> {
@@ -299,7 +327,9 @@ impl<D: Device> Driver for E1000e<D> {
     }
 
     fn statistics(&self) -> Statistics {
-        self.counters.statistics(&self.nic.bus)
+        let mut all = self.counters.statistics(&self.nic.bus);
+        all.push(quarantined(&self.quarantine));
+        all
     }
 
     fn registers(&self) -> String {
@@ -316,7 +346,7 @@ impl<D: Device> Driver for E1000e<D> {
 impl<D: Device> Drop for E1000e<D> {
     /// A port that is dropped while it runs has not been stopped.
     fn drop(&mut self) {
-        if self.reached.is_some() {
+        if !self.quarantine.is_empty() {
             let _ = self.rest();
         }
     }

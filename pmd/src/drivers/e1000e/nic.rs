@@ -8,13 +8,13 @@ use super::registers::{
     CTRL, CTRL_ASDE, CTRL_FRCDPLX, CTRL_FRCSPD, CTRL_MASTER_DISABLE, CTRL_RFCE, CTRL_RST, CTRL_SLU,
     CTRL_TFCE, CTRL_VME, EECD, EECD_AUTO_RD, EXTCNF_CTRL, EXTCNF_CTRL_MDIO_OWNER, ICR, ICR_LSC,
     IMC, MDIC, MDIC_DATA, MDIC_ERROR, MDIC_READ, MDIC_READY, MDIC_WRITE, RAH, RAH_ADDRESS, RAH_AV,
-    RAL, RCTL, STATUS, STATUS_MASTER_ENABLE, TCTL, WINDOW,
+    RAL, RCTL, RCTL_EN, STATUS, STATUS_MASTER_ENABLE, TCTL, TCTL_EN, WINDOW,
 };
-use crate::bus::registers::Register;
 use crate::bus::{Bus, BusError, Device};
 use crate::clock::Clock;
 use crate::drivers::intel::link::GONE;
 use crate::net::MacAddr;
+use crate::quarantine::Quarantine;
 
 /// Longest wait for something that takes microseconds to a few milliseconds.
 const PATIENCE: Ns = Ns(100_000_000);
@@ -74,26 +74,22 @@ impl<D: Device> Nic<D> {
         self.end_access();
     }
 
-    /// Has its accesses to memory come to their end, until it is reset; whether it says that they
-    /// have (section 10.2.2.1: no new requests on the bus from here on).
-    fn end_access(&self) -> bool {
+    /// Has its accesses to memory come to their end, until it is reset, or waits for that as long
+    /// as is reasonable (section 10.2.2.1: no new requests on the bus from here on). It proves
+    /// nothing: the register of a device that is gone reads all ones.
+    fn end_access(&self) {
         let control = self.bus.read32(CTRL.at);
         self.bus.write32(CTRL.at, control | CTRL_MASTER_DISABLE);
-        self.wait(|| self.bus.read32(STATUS.at) & STATUS_MASTER_ENABLE == 0 || self.is_gone())
+        self.wait(|| self.bus.read32(STATUS.at) & STATUS_MASTER_ENABLE == 0 || self.is_gone());
     }
 
-    /// Switches receiving or sending off, by its control register, for a queue that ends: all
-    /// queues of a port come back together, those that send having waited for their frames. When
-    /// this returns the device touches no buffer any more: one that does not say so loses its way
-    /// to memory.
-    pub(super) fn switch_off(&self, control: Register) {
-        self.bus.write32(control.at, 0);
+    /// Switches receiving off, when all queues have come back, and those that send are finished.
+    /// What the device has received is in memory then.
+    pub(super) fn end_receiving(&self) {
+        self.bus.write32(RCTL.at, 0);
         // What is in the device comes to its end.
         self.clock.pause(SETTLE);
-        if !self.end_access() {
-            // It fails for a device that is gone, which reaches nothing.
-            let _ = self.device.set_bus_master(false);
-        }
+        self.end_access();
     }
 
     /// Sets all its registers to what they are after power on, the address as in the NVM
@@ -111,7 +107,10 @@ impl<D: Device> Nic<D> {
         }
         let is_back = || {
             let read_nvm = self.bus.read32(EECD.at) & EECD_AUTO_RD != 0;
-            read_nvm && self.bus.read32(CTRL.at) & CTRL_RST == 0
+            // It does nothing before it is told to: one that does has not seen the reset.
+            let is_off =
+                self.bus.read32(RCTL.at) & RCTL_EN == 0 && self.bus.read32(TCTL.at) & TCTL_EN == 0;
+            read_nvm && is_off && self.bus.read32(CTRL.at) & CTRL_RST == 0
         };
         if !self.wait(is_back) {
             let what = "it does not come back from a reset; reset it by its slot, or power it off";
@@ -123,15 +122,17 @@ impl<D: Device> Nic<D> {
         Ok(())
     }
 
-    /// Stops it for good: nothing of our memory is touched when this returns. With bus mastering
-    /// off, that holds even for a device that ignores its registers.
+    /// Stops it for good, and takes its memory away from it. That it is at rest is proven by a
+    /// reset that it acknowledges, by its configuration space, or by the IOMMU: the quarantine is
+    /// settled by one of them, and otherwise keeps what the device may still write.
     ///
     /// # Errors
     /// As for [`reset`](Self::reset).
-    pub(super) fn stop(&self) -> Result<(), BusError> {
+    pub(super) fn stop(&self, quarantine: &Quarantine) -> Result<(), BusError> {
         let reset = self.reset();
-        let released = self.device.set_bus_master(false);
-        reset.and(released)
+        let cut_off = self.device.cut_off();
+        quarantine.settle(reset.is_ok() || cut_off);
+        reset
     }
 
     /// Its address: the NVM's, which the reset has put into the first filter (sections 10.2.5.18

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::counters::Counters;
 use super::nic::Nic;
-use super::registers::{IMC, IMS, IMS_RXQ0, IMS_RXQ1, RCTL, RDFPC, RDT, STATUS, TCTL, TDT};
+use super::registers::{IMC, IMS, IMS_RXQ0, IMS_RXQ1, RDFPC, RDT, STATUS, TDT};
+use super::setup;
 use crate::bus::{Bus, Device, Interrupts};
 use crate::drivers::intel::counters::Losses;
 use crate::drivers::intel::link::{GONE, speed};
@@ -21,6 +22,8 @@ const MOST_WAITING: u32 = 640;
 pub(super) struct RxQueue<D: Device> {
     pub(super) nic: Nic<D>,
     pub(super) queue: usize,
+    /// Whether there are two of them.
+    pub(super) shared: bool,
     pub(super) counters: Arc<Counters>,
     /// Of losses, which the device counts for both queues: the first tells.
     pub(super) losses: Losses,
@@ -48,9 +51,11 @@ impl<D: Device> RxControl for RxQueue<D> {
         }
     }
 
-    /// Both queues: they come back together.
-    fn stop(&self) {
-        self.nic.switch_off(RCTL);
+    /// A receive queue has no switch of its own: the flows of one of two go to the other.
+    fn disable(&self) {
+        if self.shared {
+            setup::share_to(&self.nic.bus, [1 - self.queue.min(1); 2]);
+        }
     }
 
     fn count_losses(&mut self, tally: &mut Tally) {
@@ -95,8 +100,7 @@ impl<D: Device> TxControl for TxQueue<D> {
         self.nic.bus.write32(TDT.of(self.queue), slot);
     }
 
-    /// Both queues: they come back together.
-    fn stop(&self) {
-        self.nic.switch_off(TCTL);
+    fn disable(&self) {
+        setup::disable_tx_ring(&self.nic.bus, self.queue);
     }
 }

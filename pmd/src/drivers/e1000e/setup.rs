@@ -76,12 +76,19 @@ pub(super) fn set_rss(bus: &impl Bus) {
     for (index, word) in RSS_KEY.as_chunks().0.iter().enumerate() {
         bus.write32(RSSRK.of(index), u32::from_le_bytes(*word));
     }
-    // The queue is bit 7 of an entry (section 10.2.5.22): 0, 1, 0, 1.
-    for index in 0..RETA.count {
-        bus.write32(RETA.of(index), 0x8000_8000);
-    }
+    share_to(bus, [0, 1]);
     let kinds = MRQC_TCP_IPV4 | MRQC_IPV4 | MRQC_TCP_IPV6 | MRQC_IPV6;
     bus.write32(MRQC.at, MRQC_RSS | kinds);
+}
+
+/// The queues, by turns, that flows are shared out to: the queue is bit 7 of an entry (section
+/// 10.2.5.22).
+pub(super) fn share_to(bus: &impl Bus, queues: [usize; 2]) {
+    let [even, odd] = queues.map(|queue| (queue as u8 & 1) << 7);
+    let entries = u32::from_le_bytes([even, odd, even, odd]);
+    for index in 0..RETA.count {
+        bus.write32(RETA.of(index), entries);
+    }
 }
 
 /// Has checksums verified (section 7.1.10), and descriptors written in the extended format or not.
@@ -118,6 +125,12 @@ pub(super) fn set_tx_ring(bus: &impl Bus, queue: usize, ring: &Ring) {
     );
     let arbitration = bus.read32(TARC.of(queue));
     bus.write32(TARC.of(queue), arbitration | TARC_ENABLE);
+}
+
+/// Has the device fetch no more descriptors of a transmit ring.
+pub(super) fn disable_tx_ring(bus: &impl Bus, queue: usize) {
+    let arbitration = bus.read32(TARC.of(queue));
+    bus.write32(TARC.of(queue), arbitration & !TARC_ENABLE);
 }
 
 /// Starts receiving: `how` are the bits of filters and buffer size. Without `jumbo`, the device

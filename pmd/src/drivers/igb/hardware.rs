@@ -62,7 +62,12 @@ impl<B: Bus, C: Clock> Hardware<B, C> {
         if self.status() == GONE {
             return Err("it is gone: all its registers read ones; plug it in again");
         }
-        let back = self.wait(|| bus.read32(CTRL.at) & CTRL_RESET == 0);
+        let back = self.wait(|| {
+            // It does nothing before it is told to: one that does has not seen the reset.
+            let is_off =
+                bus.read32(RCTL.at) & RCTL_ENABLE == 0 && bus.read32(TCTL.at) & TCTL_ENABLE == 0;
+            is_off && bus.read32(CTRL.at) & CTRL_RESET == 0
+        });
         // It loads its address and more from its memory, if it has one (section 8.4): whoever reads
         // the address sees whether that was so.
         self.wait(|| bus.read32(EEC.at) & EEC_AUTO_READ_DONE != 0);

@@ -10,7 +10,7 @@ use super::message::{WORDS, mac_words};
 use super::model::{Function, MAC, Nic};
 use super::registers::{RAH, RAL, WINDOW};
 use crate::bus::adversary::{self, Adversary, Choices, Outcome, Trial, Will};
-use crate::bus::fake::{FakeDevice, Model as _, World};
+use crate::bus::fake::{FakeDevice, Model as _, World, grant};
 use crate::bus::{Bus as _, Device as _};
 use crate::driver::Driver;
 use crate::driver::filter::Filter;
@@ -28,7 +28,7 @@ type Device = FakeDevice<Adversary<Function>>;
 #[must_use]
 pub fn physical(pool: &Mempool, options: &str, will: impl Into<Will>, steps: usize) -> Outcome {
     let spec = spec(options);
-    let open = |device: Device| super::open(Arc::new(device), &spec);
+    let open = |device: Device| super::open(Arc::new(device), &spec, grant());
     run(pool, &|| Nic::new().function(None), &open, will, steps)
 }
 
@@ -46,7 +46,7 @@ pub fn virtual_(
     steps: usize,
 ) -> Outcome {
     let spec = spec(options);
-    let open = |device: Device| igbvf::open(Arc::new(device), &spec);
+    let open = |device: Device| igbvf::open(Arc::new(device), &spec, grant());
     let model = || {
         let nic = Nic::new();
         nic.chip().pretend_physical(answers);

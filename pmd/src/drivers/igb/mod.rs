@@ -50,14 +50,16 @@ use self::registers::{
 };
 use super::intel::counters::{Losses, Sums};
 use super::intel::link::{Watched, speed};
-use super::intel::memory::Memory;
 use super::pci::bus_error;
+use super::quarantined;
 use crate::bus::registers::Dump;
 use crate::bus::{Bus, BusError, Device, Interrupts};
 use crate::driver::{Capabilities, Driver, Link, Queues, Statistics};
+use crate::grant::MemoryGrant;
 use crate::ledger::Tally;
 use crate::net::MacAddr;
 use crate::port::{PortConfig, PortError};
+use crate::quarantine::Quarantine;
 use crate::spec::PortSpec;
 
 /// The options that its specs have.
@@ -90,6 +92,7 @@ const VALID: u32 = 0x80;
 pub(super) fn open<D: Device>(
     device: Arc<D>,
     spec: &PortSpec,
+    grant: MemoryGrant,
 ) -> Result<Box<dyn Driver>, PortError> {
     let options = Options::parse(spec)?;
     let port = spec.to_string();
@@ -99,6 +102,8 @@ pub(super) fn open<D: Device>(
     let mut igb = Igb {
         device,
         hardware,
+        grant,
+        quarantine: Quarantine::new(port.clone()),
         port,
         mac: MacAddr::ZERO,
         options,
@@ -118,6 +123,9 @@ pub(super) fn open<D: Device>(
 struct Igb<D: Device> {
     device: Arc<D>,
     hardware: Hardware<D::Bus, D::Clock>,
+    grant: MemoryGrant,
+    /// What it was lent, and what it may still write: of the run that began last.
+    quarantine: Quarantine,
     port: String,
     mac: MacAddr,
     options: Options,
@@ -131,13 +139,12 @@ struct Igb<D: Device> {
 }
 
 /// What there is while a port runs. Dropped in this order: nobody speaks to the device before its
-/// vectors are taken away, and its memory is taken away last.
+/// vectors are taken away.
 struct Running<B> {
     /// Ended before the device is reset: it writes registers.
     housekeeper: Option<Housekeeper>,
     functions: Option<Arc<Mutex<Functions<B>>>>,
     _interrupts: Option<Arc<Interrupts>>,
-    _memory: Memory,
 }
 
 impl<D: Device> Igb<D> {
@@ -148,14 +155,17 @@ impl<D: Device> Igb<D> {
         }
     }
 
-    /// Brings the device to rest: no interrupts, no frames, no access to memory.
+    /// Brings the device to rest: no interrupts, no frames, no access to memory, which is taken away
+    /// from it. The quarantine is settled by a reset that the device acknowledges, by its
+    /// configuration space, or by the IOMMU.
     fn rest(&self) -> Result<(), PortError> {
         let reset = self
             .hardware
             .reset()
             .map_err(|what| self.failed(what.into()));
-        let released = self.device.set_bus_master(false);
-        reset.and(released.map_err(bus_error(&self.port)))
+        let cut_off = self.device.cut_off();
+        self.quarantine.settle(reset.is_ok() || cut_off);
+        reset
     }
 
     /// Has the virtual functions made that the port is to have.
@@ -205,11 +215,13 @@ impl<D: Device> Igb<D> {
             blocks: (RX.of(vfs), TX.of(vfs), RX.step),
             interrupts: interrupts.clone().map(|all| (all, MAILBOX_VECTOR + 1)),
             lost: &self.lost,
+            grant: self.grant,
+            quarantine: &self.quarantine,
         };
         let (counters, registers) = (self.counters.clone(), bus.clone());
         let mut losses = Losses::after(&counters, LOST);
         let lost = move |tally: &mut Tally| losses.tell(&counters, &registers, tally);
-        let (queues, memory) = plan.start(config, lost)?;
+        let queues = plan.start(config, lost)?;
         let housekeeper = match (&functions, &interrupts) {
             (Some(functions), Some(interrupts)) => Some(self.housekeeper(functions, interrupts)?),
             _ => None,
@@ -219,7 +231,6 @@ impl<D: Device> Igb<D> {
             housekeeper,
             functions,
             _interrupts: interrupts,
-            _memory: memory,
         };
         Ok((queues, running))
     }
@@ -304,6 +315,7 @@ impl<D: Device> Driver for Igb<D> {
     fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
         self.make_functions().map_err(bus_error(&self.port))?;
         self.rest()?;
+        self.quarantine = Quarantine::new(self.port.clone());
         let started = self.run(config).map_err(bus_error(&self.port));
         match started {
             Ok((queues, running)) => {
@@ -349,6 +361,7 @@ impl<D: Device> Driver for Igb<D> {
             let functions = functions.lock().unwrap_or_else(PoisonError::into_inner);
             all.extend(functions.statistics());
         }
+        all.push(quarantined(&self.quarantine));
         all
     }
 
@@ -367,7 +380,7 @@ impl<D: Device> Drop for Igb<D> {
     /// A port that is dropped while it runs has not been stopped. The virtual functions go with
     /// it: without it they reach nobody.
     fn drop(&mut self) {
-        if self.running.is_some() {
+        if self.running.is_some() || !self.quarantine.is_empty() {
             let _ = self.stop();
         }
         if self.has_functions

@@ -19,8 +19,10 @@ use crate::drivers::intel::link::{GONE, speed};
 use crate::drivers::intel::memory::Memory;
 use crate::drivers::intel::rx::{Rx, RxControl, RxParts};
 use crate::drivers::intel::tx::{Tx, TxControl, TxParts};
+use crate::grant::MemoryGrant;
 use crate::ledger::{Cause, Tally};
 use crate::port::{PortConfig, PortError, RxState};
+use crate::quarantine::Quarantine;
 
 /// Registers of a queue, from the first of its block; those of the split (SRRCTL) and of frames
 /// dropped (RQDPC) are a receive queue's alone.
@@ -61,6 +63,9 @@ pub(crate) struct Plan<'a, D: Device> {
     pub(crate) interrupts: Option<(Arc<Interrupts>, u16)>,
     /// Set when nothing can come any more, whatever the link.
     pub(crate) lost: &'a Arc<AtomicBool>,
+    pub(crate) grant: MemoryGrant,
+    /// What the device is lent, and where buffers go that queues have posted at their end.
+    pub(crate) quarantine: &'a Quarantine,
 }
 
 /// Refuses rings and buffers that the device cannot have.
@@ -96,10 +101,12 @@ impl<D: Device> Plan<'_, D> {
         &self,
         config: &PortConfig,
         lost: impl FnMut(&mut Tally) + Send + 'static,
-    ) -> Result<(Queues, Memory), BusError> {
+    ) -> Result<Queues, BusError> {
         let (rx_queues, tx_queues) = (config.rx_queues.into(), usize::from(config.tx_queues));
         let size = ring_size(config.ring);
-        let memory = Memory::new(&**self.device, &config.pool, rx_queues + tx_queues, size)?;
+        let lent = (self.grant, self.quarantine);
+        let rings = rx_queues + tx_queues;
+        let memory = Memory::new(&**self.device, &config.pool, rings, size, lent)?;
         self.device.set_bus_master(true)?;
         let mut lost: Option<Lost> = Some(Box::new(lost));
         let mut rx: Vec<Box<dyn RxDriver>> = Vec::new();
@@ -112,6 +119,7 @@ impl<D: Device> Plan<'_, D> {
                 pool: config.pool.clone(),
                 room: room(config.pool.data_room()),
                 longest: self.longest,
+                quarantine: self.quarantine.clone(),
                 control: queue,
             };
             let split = ONE_BUFFER | DROP | (parts.room / KIB) as u32;
@@ -130,6 +138,7 @@ impl<D: Device> Plan<'_, D> {
                 addresses: memory.addresses(),
                 pool: config.pool.clone(),
                 longest: self.longest,
+                quarantine: self.quarantine.clone(),
                 control: TxQueue(self.block(first + index * step)),
             };
             parts.control.0.start(&parts.ring)?;
@@ -139,7 +148,7 @@ impl<D: Device> Plan<'_, D> {
                 Box::new(Tx::<_, _, AdvancedTx>::new(parts))
             });
         }
-        Ok((Queues { rx, tx }, memory))
+        Ok(Queues { rx, tx })
     }
 
     fn block(&self, base: usize) -> Block<D> {
@@ -197,15 +206,11 @@ impl<D: Device> Block<D> {
         Err(BusError::Device { device, what })
     }
 
-    /// Switches the queue off. What is under way comes to its end first (section 4.5), so that the
-    /// device touches no buffer of the queue when this returns. One that does not say so loses its
-    /// way to memory, for all queues.
+    /// Switches the queue off, and waits as long as is reasonable for what is under way to come to
+    /// its end (section 4.5). The other queues go on.
     fn stop(&self) {
         self.bus.write32(self.at(CONTROL), 0);
-        if !self.wait_for(0) {
-            // It fails for a device that is gone, which reaches nothing.
-            let _ = self.device.set_bus_master(false);
-        }
+        self.wait_for(0);
     }
 
     /// Frames that the queue has dropped since this was asked last, as there was no descriptor for
@@ -260,7 +265,7 @@ impl<D: Device> RxControl for RxQueue<D> {
         }
     }
 
-    fn stop(&self) {
+    fn disable(&self) {
         self.block.stop();
     }
 
@@ -303,7 +308,7 @@ impl<D: Device> TxControl for TxQueue<D> {
         self.0.bus.write32(self.0.at(TAIL), slot);
     }
 
-    fn stop(&self) {
+    fn disable(&self) {
         self.0.stop();
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use pollux_mempool::{Burst, ChecksumRequest, Mempool, PoolCache, PoolConfig, region::PageSize};
 
 use super::model::{Function, Nic};
-use crate::bus::fake::{FakeDevice, Model};
+use crate::bus::fake::{FakeDevice, Model, grant};
 use crate::drivers::{igb, igbvf};
 use crate::ledger::{Ledger, Tally};
 use crate::net::MacAddr;
@@ -47,7 +47,7 @@ impl World {
     }
 
     fn pf(&self, options: &str) -> Result<Port<Probed>, PortError> {
-        let driver = igb::open(self.pf.clone().into(), &spec(options))?;
+        let driver = igb::open(self.pf.clone().into(), &spec(options), grant())?;
         Ok(Port::new("pf", driver))
     }
 
@@ -66,7 +66,7 @@ impl World {
     }
 
     fn vf(&self, number: usize, options: &str) -> Result<Port<Probed>, PortError> {
-        let driver = igbvf::open(self.vf_device(number).into(), &spec(options))?;
+        let driver = igbvf::open(self.vf_device(number).into(), &spec(options), grant())?;
         Ok(Port::new("vf", driver))
     }
 

@@ -33,14 +33,16 @@ use super::igb::message::{Groups, MAX_GROUPS, Request};
 use super::igb::options::{OVERHEAD, TAG, VLANS, mtu, vlans};
 use super::igb::queues::{self, Plan};
 use super::intel::link::Watched;
-use super::intel::memory::Memory;
 use super::pci::bus_error;
+use super::quarantined;
 use crate::bus::registers::Dump;
 use crate::bus::{Bus, BusError, Device, Interrupts};
 use crate::driver::filter::{Filter, MULTICAST, Multicast};
 use crate::driver::{Capabilities, Driver, Link, Queues, Statistics};
+use crate::grant::MemoryGrant;
 use crate::net::MacAddr;
 use crate::port::{PortConfig, PortError};
+use crate::quarantine::Quarantine;
 use crate::spec::PortSpec;
 
 /// The options that its specs have.
@@ -53,6 +55,7 @@ pub(super) const OPTIONS: &[&str] = &["mtu", "multicast", "vlans"];
 pub(super) fn open<D: Device>(
     device: Arc<D>,
     spec: &PortSpec,
+    grant: MemoryGrant,
 ) -> Result<Box<dyn Driver>, PortError> {
     let mtu = mtu(spec)?;
     let Filter { multicast, .. } = Filter::from_spec(spec)?;
@@ -70,6 +73,8 @@ pub(super) fn open<D: Device>(
     let bus = device.bar(0, WINDOW).map_err(bus_error(&port))?;
     let mailbox = VfEnd::new(bus.clone(), device.clock());
     let mut igbvf = Igbvf {
+        grant,
+        quarantine: Quarantine::new(port.clone()),
         port,
         mac: MacAddr::ZERO,
         mtu,
@@ -80,7 +85,7 @@ pub(super) fn open<D: Device>(
         link: Watched::new(),
         lost: Arc::default(),
         mailbox: Mutex::new(mailbox),
-        running: None,
+        interrupts: None,
         device,
         bus,
     };
@@ -95,6 +100,9 @@ pub(super) fn open<D: Device>(
 struct Igbvf<D: Device> {
     device: Arc<D>,
     bus: D::Bus,
+    grant: MemoryGrant,
+    /// What it was lent, and what it may still write: of the run that began last.
+    quarantine: Quarantine,
     port: String,
     mac: MacAddr,
     mtu: u32,
@@ -107,13 +115,8 @@ struct Igbvf<D: Device> {
     /// back.
     lost: Arc<AtomicBool>,
     mailbox: Mutex<VfEnd<D::Bus, D::Clock>>,
-    running: Option<Running>,
-}
-
-/// What there is while a port runs; its memory is taken away last.
-struct Running {
-    _interrupts: Option<Arc<Interrupts>>,
-    _memory: Memory,
+    /// While it runs.
+    interrupts: Option<Arc<Interrupts>>,
 }
 
 impl<D: Device> Igbvf<D> {
@@ -184,8 +187,8 @@ impl<D: Device> Igbvf<D> {
         Ok(())
     }
 
-    fn run(&self, config: &PortConfig) -> Result<(Queues, Running), BusError> {
-        let Self { bus, .. } = self;
+    fn run(&mut self, config: &PortConfig) -> Result<Queues, BusError> {
+        let Self { bus, .. } = &*self;
         self.counters.begin(bus);
         // Without them nobody can be woken; the queue can be polled all the same.
         let interrupts = self.device.interrupts(1).ok().map(Arc::new);
@@ -200,21 +203,30 @@ impl<D: Device> Igbvf<D> {
             blocks: (RX.at, TX.at, 0),
             interrupts: interrupts.clone().map(|all| (all, 0)),
             lost: &self.lost,
+            grant: self.grant,
+            quarantine: &self.quarantine,
         };
-        let (queues, memory) = plan.start(config, |_| ())?;
-        let running = Running {
-            _interrupts: interrupts,
-            _memory: memory,
-        };
-        Ok((queues, running))
+        let queues = plan.start(config, |_| ())?;
+        self.interrupts = interrupts;
+        Ok(queues)
     }
 
-    /// Brings the function to rest, and takes its memory away from it.
+    /// Brings the function to rest, and takes its memory away from it. It does not acknowledge a
+    /// reset: that it is at rest is proven by its configuration space, or by the IOMMU.
+    ///
+    /// # Errors
+    /// It is not proven.
     fn rest(&mut self) -> Result<(), PortError> {
         self.bus.write32(CTRL.at, CTRL_RESET);
-        let released = self.device.set_bus_master(false);
-        self.running = None;
-        released.map_err(bus_error(&self.port))
+        let cut_off = self.device.cut_off();
+        self.interrupts = None;
+        if self.quarantine.settle(cut_off) {
+            return Ok(());
+        }
+        Err(self.failed(
+            "it does not come to rest, so that its pool does without the buffers that it may still \
+             write; have its physical function reset, or power the device off",
+        ))
     }
 }
 
@@ -262,20 +274,15 @@ impl<D: Device> Driver for Igbvf<D> {
 
     fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
         self.begin()?;
+        self.quarantine = Quarantine::new(self.port.clone());
+        let port = self.port.clone();
         let started = self
             .ask_for_all()
-            .and_then(|()| self.run(config).map_err(bus_error(&self.port)));
-        match started {
-            Ok((queues, running)) => {
-                self.running = Some(running);
-                Ok(queues)
-            }
-            Err(error) => {
-                // That it could not be started is what there is to tell.
-                let _ = self.rest();
-                Err(error)
-            }
-        }
+            .and_then(|()| self.run(config).map_err(bus_error(&port)));
+        started.inspect_err(|_| {
+            // That it could not be started is what there is to tell.
+            let _ = self.rest();
+        })
     }
 
     fn stop(&mut self) -> Result<(), PortError> {
@@ -295,7 +302,9 @@ impl<D: Device> Driver for Igbvf<D> {
     }
 
     fn statistics(&self) -> Statistics {
-        self.counters.statistics(&self.bus)
+        let mut all = self.counters.statistics(&self.bus);
+        all.push(quarantined(&self.quarantine));
+        all
     }
 
     fn registers(&self) -> String {
@@ -312,7 +321,7 @@ impl<D: Device> Driver for Igbvf<D> {
 impl<D: Device> Drop for Igbvf<D> {
     /// A port that is dropped while it runs has not been stopped.
     fn drop(&mut self) {
-        if self.running.is_some() {
+        if !self.quarantine.is_empty() {
             let _ = self.rest();
         }
     }

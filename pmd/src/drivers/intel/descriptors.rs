@@ -10,9 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use pollux_mempool::{ChecksumRequest, Mbuf, MemoryRegion};
-
-use crate::bus::DmaMapping;
+use pollux_mempool::{ChecksumRequest, IovaMap, Mbuf, MemoryRegion};
 
 /// Bytes of a descriptor, of either kind.
 const LEN: usize = 16;
@@ -51,12 +49,16 @@ impl Ring {
     }
 
     /// The ring of `size` descriptors, a power of two of at least [`MIN_RING`], `offset` bytes
-    /// into memory that the device reaches. `None` if it is not there, or not in one piece for
+    /// into a region that the device reaches at these addresses. `None` if it is not there, or not in one piece for
     /// the device.
-    pub(crate) fn new(memory: &DmaMapping, offset: usize, size: usize) -> Option<Self> {
-        let region = memory.region();
+    pub(crate) fn new(
+        region: &Arc<MemoryRegion>,
+        addresses: &IovaMap,
+        offset: usize,
+        size: usize,
+    ) -> Option<Self> {
         let at = region.ptr_at(offset, size * LEN).ok()?;
-        let address = memory.addresses().iova(offset, size * LEN).ok()?;
+        let address = addresses.iova(offset, size * LEN).ok()?;
         let is_sound = at.cast::<[AtomicU64; 2]>().is_aligned()
             && size.is_power_of_two()
             && (MIN_RING..=MAX_RING).contains(&size);

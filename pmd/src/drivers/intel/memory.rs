@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
-use pollux_mempool::Mempool;
+use pollux_mempool::{IovaMap, MemoryRegion, Mempool};
 
 use super::descriptors::Ring;
-use crate::bus::{BusError, Device, DmaMapping};
+use crate::bus::{BusError, Device};
 use crate::drivers::dma::DeviceAddresses;
+use crate::grant::MemoryGrant;
+use crate::quarantine::Quarantine;
 
-/// Memory that a device reaches until this is dropped.
+/// Memory that a device reaches until the quarantine that it was lent by is settled.
 pub(crate) struct Memory {
-    rings: DmaMapping,
-    _frames: DmaMapping,
+    rings: Arc<MemoryRegion>,
+    /// Where the device sees it.
+    rings_at: IovaMap,
     addresses: DeviceAddresses,
     size: usize,
 }
@@ -26,19 +29,24 @@ impl Memory {
         pool: &Mempool,
         rings: usize,
         size: usize,
+        (grant, quarantine): (MemoryGrant, &Quarantine),
     ) -> Result<Self, BusError> {
         let region = device.memory().build((rings * Ring::bytes(size)).max(1));
         let region = region.map_err(|error| BusError::Device {
             device: device.name().into(),
             what: error.to_string(),
         })?;
-        let rings = device.map(&Arc::new(region))?;
-        let frames = device.map(pool.region())?;
+        let rings = Arc::new(region);
+        let mapping = device.map(&rings, grant)?;
+        let rings_at = mapping.addresses().clone();
+        quarantine.lend(mapping);
+        let mapping = device.map(pool.region(), grant)?;
         let mut addresses = DeviceAddresses::new();
-        addresses.add(pool.region(), frames.addresses());
+        addresses.add(pool.region(), mapping.addresses());
+        quarantine.lend(mapping);
         Ok(Self {
             rings,
-            _frames: frames,
+            rings_at,
             addresses,
             size,
         })
@@ -49,7 +57,8 @@ impl Memory {
     /// # Errors
     /// The device does not see it in one piece.
     pub(crate) fn ring<D: Device>(&self, device: &D, index: usize) -> Result<Ring, BusError> {
-        let ring = Ring::new(&self.rings, index * Ring::bytes(self.size), self.size);
+        let offset = index * Ring::bytes(self.size);
+        let ring = Ring::new(&self.rings, &self.rings_at, offset, self.size);
         ring.ok_or_else(|| BusError::Device {
             device: device.name().into(),
             what: "a ring is not in one piece for it; use larger pages or an IOMMU".into(),

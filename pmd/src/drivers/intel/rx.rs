@@ -5,6 +5,7 @@
 //! is known from a shadow; of what the device writes, a length is believed if it was posted.
 
 use std::marker::PhantomData;
+use std::mem;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 
@@ -19,6 +20,7 @@ use crate::driver::{Origin, RxDriver};
 use crate::drivers::dma::{Assembly, DeviceAddresses};
 use crate::ledger::{Cause, Tally};
 use crate::port::RxState;
+use crate::quarantine::Quarantine;
 
 /// Buffers are posted by so many: one look at the pool and one write to the tail for all of them.
 const REFILL: usize = 32;
@@ -34,9 +36,9 @@ pub(crate) trait RxControl: Send + 'static {
     /// Whether frames can come.
     fn state(&self) -> RxState;
 
-    /// Switches receiving off: the device touches no buffer any more when this returns, whatever
-    /// it says.
-    fn stop(&self);
+    /// Has this queue receive nothing more, as far as the device can do that for one queue: the
+    /// others go on. Its buffers may still be written.
+    fn disable(&self);
 
     /// Counts the frames that the device has lost before any descriptor, since it was asked last.
     fn count_losses(&mut self, tally: &mut Tally);
@@ -69,6 +71,8 @@ pub(crate) struct RxParts<Q, C> {
     pub(crate) room: usize,
     /// Bytes of the longest frame.
     pub(crate) longest: usize,
+    /// Where buffers go that are posted at the end.
+    pub(crate) quarantine: Quarantine,
 }
 
 /// Where the next buffer belongs.
@@ -360,7 +364,7 @@ impl<Q: RxControl, C: Clock + 'static, F: Format> RxDriver for Rx<Q, C, F> {
     }
 
     fn finish(&mut self, tally: &mut Tally) {
-        self.parts.control.stop();
+        self.parts.control.disable();
         let mut rest = Burst::<REFILL>::new();
         loop {
             self.collect(&mut rest.as_mut(), tally);
@@ -380,8 +384,10 @@ impl<Q: RxControl, C: Clock + 'static, F: Format> RxDriver for Rx<Q, C, F> {
 }
 
 impl<Q: RxControl, C, F> Drop for Rx<Q, C, F> {
-    /// The device lets go of the buffers before they go back to the pool.
+    /// The device may write what is posted until all of it is at rest.
     fn drop(&mut self) {
-        self.parts.control.stop();
+        self.parts.control.disable();
+        let posted = mem::take(&mut self.posted);
+        self.parts.quarantine.park(posted.into_iter().flatten());
     }
 }

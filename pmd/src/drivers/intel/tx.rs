@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
+use std::mem;
 use std::ptr::NonNull;
 
 use pollux_mempool::time::Ns;
@@ -16,6 +17,7 @@ use crate::driver::TxDriver;
 use crate::drivers::dma::{Assembly, DeviceAddresses, alloc};
 use crate::ledger::Sent;
 use crate::net::finish_checksum;
+use crate::quarantine::Quarantine;
 
 /// How long the end waits for frames that are on their way.
 const LINGER: Ns = Ns(100_000_000);
@@ -34,9 +36,9 @@ pub(crate) trait TxControl: Send + 'static {
     /// Moves the queue's tail to that slot.
     fn set_tail(&self, slot: u32);
 
-    /// Switches sending off: the device touches no frame any more when this returns, whatever it
-    /// says.
-    fn stop(&self);
+    /// Has this queue send nothing more, as far as the device can do that for one queue: the others
+    /// go on. Its frames may still be read.
+    fn disable(&self);
 }
 
 /// What a transmit queue is made of.
@@ -49,6 +51,8 @@ pub(crate) struct TxParts<Q, C> {
     pub(crate) pool: Mempool,
     /// Bytes of the longest frame.
     pub(crate) longest: usize,
+    /// Where frames go that are on their way at the end.
+    pub(crate) quarantine: Quarantine,
 }
 
 /// What is sent together.
@@ -393,8 +397,10 @@ impl<Q: TxControl, C: Clock + 'static, F: TxFormat> TxDriver for Tx<Q, C, F> {
 }
 
 impl<Q: TxControl, C, F> Drop for Tx<Q, C, F> {
-    /// The device lets go of the frames before their buffers go back to the pool.
+    /// The device may read what is posted until all of it is at rest.
     fn drop(&mut self) {
-        self.parts.control.stop();
+        self.parts.control.disable();
+        let posted = mem::take(&mut self.posted);
+        self.parts.quarantine.park(posted.into_iter().flatten());
     }
 }

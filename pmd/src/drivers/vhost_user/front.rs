@@ -17,8 +17,11 @@ use super::queues::{RxSlot, TxSlot, watch};
 use crate::drivers::dma::DeviceAddresses;
 use crate::drivers::virtio::{Doorbell, DriverRx, DriverTx, Features, QueueMemory, RingFeatures};
 use crate::event::RegionOptions;
+use crate::grant::MemoryGrant;
 
 pub(super) struct Front {
+    /// For its memory, which the back end is given.
+    pub(super) grant: MemoryGrant,
     /// What is accepted of what the back end offers.
     pub(super) wanted: Features,
     pub(super) mtu: u16,
@@ -130,6 +133,7 @@ impl Front {
         let mut talk = Talk {
             connection,
             acknowledged: false,
+            _grant: self.grant,
         };
         let features = self.negotiate(&mut talk)?;
         let rings = RingFeatures::of(features).ok_or_else(|| {
@@ -261,6 +265,8 @@ struct Talk<'a> {
     connection: &'a Connection,
     /// It says how each request went.
     acknowledged: bool,
+    /// What [`share`](Self::share) takes.
+    _grant: MemoryGrant,
 }
 
 impl Talk<'_> {

@@ -14,6 +14,7 @@ use super::front::Front;
 use super::link::State;
 use super::queues::{Rx, RxRing, Tx, TxRing};
 use super::slots;
+use crate::bus::fake::grant;
 use crate::driver::{Origin, RxDriver, TxDriver};
 use crate::drivers::virtio::Features;
 use crate::ledger::{Sent, Tally};
@@ -135,6 +136,7 @@ pub fn front_end(
     let (rx, tx) = (slots(1), slots(1));
     let control = Arc::new(Control::none().ok()?);
     let front = Front {
+        grant: grant(),
         wanted: everything(),
         mtu: 1500,
         size: 16,

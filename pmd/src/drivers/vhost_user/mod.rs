@@ -57,7 +57,9 @@ use crate::driver::{
     Target, TxDriver,
 };
 use crate::drivers::virtio::Features;
+use crate::grant::MemoryGrant;
 use crate::port::{PortConfig, PortError};
+use crate::registry::required;
 use crate::spec::PortSpec;
 
 const UNFILTERED: Support = Support::NotOffered(
@@ -109,17 +111,34 @@ pub(crate) const DESCRIPTION: Description = Description {
     )
 };
 
+/// Which end the port is. The front end has a grant for its memory, which the peer writes.
+enum Granted {
+    Front(MemoryGrant),
+    Back,
+}
+
 struct VhostUser {
     spec: String,
     options: Options,
+    end: Granted,
     state: Arc<State>,
     control: Option<Arc<Control>>,
 }
 
-pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
+/// The back end needs no grant: it copies, from and to memory that its peer has granted.
+pub(crate) fn open(
+    spec: &PortSpec,
+    grant: Option<MemoryGrant>,
+) -> Result<Box<dyn Driver>, PortError> {
+    let options = Options::parse(spec)?;
+    let end = match options.role {
+        Role::Driver => Granted::Front(required(spec, grant)?),
+        Role::Device => Granted::Back,
+    };
     Ok(Box::new(VhostUser {
         spec: spec.to_string(),
-        options: Options::parse(spec)?,
+        options,
+        end,
         state: Arc::default(),
         control: None,
     }))
@@ -228,10 +247,11 @@ impl Driver for VhostUser {
     }
 
     fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
-        match self.options.role {
-            Role::Driver => {
+        match self.end {
+            Granted::Front(grant) => {
                 let (rx, tx) = (slots(config.rx_queues), slots(config.tx_queues));
                 let end = Front {
+                    grant,
                     wanted: self.features(),
                     mtu: self.options.mtu,
                     size: self.ring_size(config) as u16,
@@ -242,7 +262,7 @@ impl Driver for VhostUser {
                 let control = self.run(End::Front(end))?;
                 Ok(queues(rx, tx, &control))
             }
-            Role::Device => {
+            Granted::Back => {
                 let (rx, tx) = (slots(config.rx_queues), slots(config.tx_queues));
                 let end = Back {
                     offered: self.features(),

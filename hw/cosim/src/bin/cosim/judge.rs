@@ -19,7 +19,7 @@ use pollux_pmd::drivers::card::{
     Datagram, DatagramChecksum, Generator, SendConfig, Streams, StreamsConfig,
 };
 use pollux_pmd::net::{Checksum, MacAddr, Responder, UDP_HEADERS, UdpEndpoint, UdpTemplate};
-use pollux_pmd::{Port, PortConfig, Registry, Started, StartedPort};
+use pollux_pmd::{MemoryGrant, Port, PortConfig, Registry, Started, StartedPort};
 use serde_json::{Value, json};
 
 /// Shortest frame on a wire, without its FCS.
@@ -41,8 +41,16 @@ fn open(spec: &str, rx_queues: u16, tx_queues: u16) -> anyhow::Result<(StartedPo
         tx_queues,
         ..PortConfig::new(pool.clone())
     };
-    let port = Registry::builtin().open(spec)?.configure(config)?.start()?;
+    let registry = Registry::builtin().granting(grant());
+    let port = registry.open(spec)?.configure(config)?.start()?;
     Ok((port, pool))
+}
+
+/// The grant for the port that the command line names, and for the card in software.
+fn grant() -> MemoryGrant {
+    // SAFETY: who names a port answers for its device, and the card in software writes by
+    // `HostMemory` into what was mapped for it.
+    unsafe { MemoryGrant::new() }
 }
 
 /// The frames of a recording.
@@ -198,7 +206,7 @@ pub(crate) fn sent(file: &Path) -> anyhow::Result<Value> {
         }),
         ..StreamsConfig::default()
     };
-    let mut streams = Streams::start(Arc::new(device.clone()), &spec, &config)?;
+    let mut streams = Streams::start(Arc::new(device.clone()), &spec, &config, grant())?;
     let mut frames = Vec::new();
     let mut collect = |ns| {
         device.advance(Ns(ns));

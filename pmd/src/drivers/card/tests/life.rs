@@ -8,7 +8,7 @@ use pollux_mempool::time::WireTime;
 use pollux_mempool::{Burst, Mbuf};
 
 use super::{Bench, MAC, frame_to, pool, probe};
-use crate::bus::fake::{FakeDevice, Model};
+use crate::bus::fake::{FakeDevice, Model, grant};
 use crate::drivers::card::model::Card;
 use crate::drivers::quiet;
 use crate::ledger::Cause;
@@ -92,6 +92,44 @@ fn a_card_that_is_pulled_out_ends_nothing_but_itself() {
     assert!(error.contains("gone"), "{error}");
     assert_eq!(tally.balance().from_wire, 1);
     assert_eq!(bench.pool.available(), bench.pool.buffers());
+}
+
+#[test]
+fn dropping_one_queue_leaves_the_others_running() {
+    let mut bench = Bench::new("", 2, pool(256, 2048));
+    drop((bench.started.rx.pop(), bench.started.tx.pop()));
+    for len in 60..160 {
+        bench.arrive(0, &frame_to(MAC, len));
+        bench.arrive(1, &frame_to(MAC, len));
+        assert_eq!(bench.receive_on(0).len(), 1, "{len}");
+        assert_eq!(bench.send_on(0, [frame_to(MAC, len)]), 1);
+    }
+    let Bench {
+        device,
+        pool,
+        cache,
+        started,
+        ..
+    } = bench;
+    drop((cache, started));
+    assert_eq!(pool.available(), pool.buffers());
+    assert_eq!(device.with(|_, world| world.faults), 0);
+}
+
+#[test]
+fn buffers_of_a_card_that_reads_all_ones_are_not_reused() {
+    for iommu in [false, true] {
+        let mut bench = Bench::new("", 1, pool(256, 2048));
+        bench.device.with(|_, world| world.no_iommu = !iommu);
+        bench.device.unplug();
+        // The card is not told of them, and may have been for all that is known.
+        assert_eq!(bench.send_on(0, (60..68).map(|len| frame_to(MAC, len))), 8);
+        bench.cache = None;
+        let stopped = bench.started.port.stop(bench.started.rx, bench.started.tx);
+        assert!(stopped.is_err());
+        let missing = if iommu { 0 } else { 8 };
+        assert_eq!(bench.pool.available(), bench.pool.buffers() - missing);
+    }
 }
 
 #[test]
@@ -234,7 +272,7 @@ fn a_loop_does_nothing_but_work() {
     let spec = "pci:0000:03:00.0,mtu=9000".parse().unwrap();
     quiet::assert_only_work(
         &device,
-        || super::open(Arc::new(device.clone()), &spec).unwrap(),
+        || super::open(Arc::new(device.clone()), &spec, grant()).unwrap(),
         |device, frame| device.with(|card, _| card.0.put(0, WireFrame::good(frame))),
     );
 }

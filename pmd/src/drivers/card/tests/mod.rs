@@ -16,7 +16,7 @@ use pollux_mempool::{Burst, Mempool, PoolCache, PoolConfig};
 
 use super::model::{Card, Outside};
 use super::open;
-use crate::bus::fake::FakeDevice;
+use crate::bus::fake::{FakeDevice, grant};
 use crate::ledger::{Balance, SentView};
 use crate::port::{Port, PortConfig, PortError, Probed, RxQueue, StartedPort, TxQueue};
 
@@ -34,7 +34,7 @@ fn pool(buffers: usize, data_room: usize) -> Mempool {
 
 fn probe(device: &FakeDevice<Card>, options: &str) -> Result<Port<Probed>, PortError> {
     let spec = format!("pci:0000:03:00.0,mac=02:00:00:00:00:01,{options}");
-    let driver = open(Arc::new(device.clone()), &spec.parse().unwrap())?;
+    let driver = open(Arc::new(device.clone()), &spec.parse().unwrap(), grant())?;
     Ok(Port::new(spec, driver))
 }
 

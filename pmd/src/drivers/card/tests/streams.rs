@@ -10,7 +10,7 @@ use super::super::{
 };
 use super::pool;
 use crate::bus::adversary::Choices;
-use crate::bus::fake::{FakeDevice, Model};
+use crate::bus::fake::{FakeDevice, Model, grant};
 use crate::drivers::card::model::Card;
 use crate::event::ClopConfig;
 
@@ -22,7 +22,7 @@ fn start(
     config: &StreamsConfig,
 ) -> Result<Streams<FakeDevice<Card>>, String> {
     let spec = "pci:0000:03:00.0,ip=10.0.0.1".parse().unwrap();
-    let streams = Streams::start(Arc::new(device.clone()), &spec, config);
+    let streams = Streams::start(Arc::new(device.clone()), &spec, config, grant());
     streams.map_err(|error| error.to_string())
 }
 

@@ -37,6 +37,7 @@ const TX_DTYP_DATA: u32 = 1 << 20;
 const TX_TXSM: u32 = 1 << 9;
 
 /// The device.
+#[allow(clippy::struct_excessive_bools)] // each is a fault, or a state, of its own
 pub(super) struct Card {
     registers: Vec<u32>,
     mac: [u8; 6],
@@ -44,6 +45,8 @@ pub(super) struct Card {
     link: bool,
     /// Frames that are sent come back.
     pub(super) loopback: bool,
+    /// It takes no notice of being told to stop, or to reset.
+    pub(super) stubborn: bool,
     /// Nothing is sent.
     pub(super) stalled: bool,
     /// Frames that were sent, by queue, without `loopback`.
@@ -73,6 +76,7 @@ impl Card {
             phy: [0; 32],
             link: true,
             loopback: false,
+            stubborn: false,
             stalled: false,
             sent: Default::default(),
             pieces: Default::default(),
@@ -435,7 +439,9 @@ impl Model for Card {
 
     fn write(&mut self, world: &mut World, _: u8, at: usize, _: usize, value: u32) {
         let queue = (at >> 8) & 1;
+        let stops = [CTRL.at, RCTL.at, TCTL.at, TARC.of(0), TARC.of(1)];
         match at {
+            at if self.stubborn && stops.contains(&at) => {}
             at if at == CTRL.at && value & CTRL_RST != 0 => self.clear(),
             at if at == STATUS.at || STATISTICS.contains(&at) => {}
             at if at == ICR.at => self.set(at, self.get(at) & !value),

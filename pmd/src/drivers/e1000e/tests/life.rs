@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use pollux_mempool::Burst;
+use pollux_mempool::{Burst, Mempool};
 
 use super::super::model::Card;
-use super::{Bench, MAC, frame_to, probe};
-use crate::bus::fake::FakeDevice;
+use super::super::registers::{RDBAH, RDBAL};
+use super::{Bench, MAC, frame_to, ipv4, probe};
+use crate::bus::fake::{FakeDevice, grant};
+use crate::driver::Statistics;
 use crate::drivers::quiet;
 use crate::ledger::Cause;
-use crate::port::{PortConfig, RxState, StartedPort};
+use crate::port::{Port, PortConfig, RxState, Started, StartedPort};
+use crate::quarantine::leaked_buffers;
 use crate::testing::pool;
 
 #[test]
@@ -165,6 +168,167 @@ fn a_port_that_is_dropped_while_it_runs_leaves_nothing_running() {
     assert_eq!(pool.available(), pool.buffers());
 }
 
+/// What a port has lent and not got back, by its own count.
+fn quarantined(port: &Port<Started>) -> u64 {
+    let find = |all: Statistics| {
+        all.into_iter()
+            .find(|(name, _)| name == "quarantined_buffers")
+    };
+    find(port.statistics()).unwrap().1
+}
+
+#[test]
+fn dropping_one_queue_leaves_the_others_running() {
+    let mut bench = Bench::new("", 2, pool(512, 2048));
+    let flow = |n: u8| ipv4(6, n, 1000, 40);
+    for n in 0..20 {
+        bench.arrive(&flow(n));
+    }
+    let before = [0, 1].map(|queue| bench.receive_on(queue).len());
+    assert!(
+        before[0] > 0 && before[1] > 0,
+        "both have flows: {before:?}"
+    );
+    drop(bench.started.rx.pop());
+    let posted = quarantined(&bench.started.port);
+    assert!((32..64).contains(&posted), "of a ring of 64: {posted}");
+    // As many as no ring of a queue that nobody polls would hold: all flows are the other's.
+    for round in 0..20 {
+        for n in 0..20 {
+            bench.arrive(&flow(n));
+        }
+        assert_eq!(bench.receive_on(0).len(), 20, "{round}");
+    }
+    drop(bench.started.tx.pop());
+    for n in 0..200 {
+        assert_eq!(bench.send_on(0, [frame_to(MAC, 60 + n)]), 1);
+    }
+    assert_eq!(bench.with(|card, _| card.sent[0].len()), 200);
+    assert_eq!(quarantined(&bench.started.port), posted);
+    let Bench {
+        device,
+        started,
+        pool,
+        cache,
+        ..
+    } = bench;
+    let StartedPort { port, rx, tx } = started;
+    drop((rx, tx, cache));
+    assert_eq!(
+        pool.available() as u64,
+        pool.buffers() as u64 - quarantined(&port)
+    );
+    assert!(quarantined(&port) > posted);
+    drop(port);
+    assert_eq!(pool.available(), pool.buffers());
+    assert_eq!(device.with(|_, world| world.faults), 0);
+}
+
+/// A queue of this length has buffers posted, and the rest of the pool is there: none of those that
+/// are posted is given out, whatever the device does to them.
+fn assert_kept_apart(pool: &Mempool, posted: &[u64], device: &FakeDevice<Card>) {
+    let taken: Vec<_> = std::iter::repeat_with(|| pool.alloc())
+        .map_while(|one| one)
+        .collect();
+    assert_eq!(taken.len(), pool.buffers() - posted.len());
+    for &at in posted {
+        let written = device.with(|_, world| world.write(at, &[0xee; 60]));
+        assert!(written, "it works on");
+    }
+    for mut mbuf in taken {
+        let room = mbuf.tailroom();
+        let bytes = mbuf.append(room).unwrap();
+        assert!(bytes.iter().all(|&byte| byte != 0xee));
+    }
+}
+
+/// Where the device was told to put frames.
+fn posted(device: &FakeDevice<Card>) -> Vec<u64> {
+    device.with(|card, world| {
+        let [low, high] = [RDBAL, RDBAH].map(|half| u64::from(card.get(half.of(0))));
+        (0..63)
+            .map(|slot| {
+                let mut address = [0; 8];
+                world.read((high << 32 | low) + slot * 16, &mut address);
+                u64::from_le_bytes(address)
+            })
+            .collect()
+    })
+}
+
+#[test]
+fn buffers_of_a_device_that_reads_all_ones_are_not_reused() {
+    for iommu in [false, true] {
+        let bench = Bench::new("", 1, pool(256, 2048));
+        bench.with(|_, world| world.no_iommu = !iommu);
+        let Bench {
+            device,
+            started,
+            pool,
+            cache,
+            ..
+        } = bench;
+        drop(cache);
+        let posted = posted(&device);
+        device.unplug();
+        let before = leaked_buffers();
+        let StartedPort { port, rx, tx } = started;
+        let error = port.stop(rx, tx).err().unwrap().to_string();
+        assert!(error.contains("it is gone"), "{error}");
+        if iommu {
+            // The IOMMU proves it.
+            assert_eq!(pool.available(), pool.buffers());
+            assert!(!device.with(|_, world| world.write(posted[0], &[0xee])));
+        } else {
+            assert_kept_apart(&pool, &posted, &device);
+            assert!(leaked_buffers() >= before + 63);
+        }
+    }
+}
+
+#[test]
+fn a_device_that_never_comes_to_rest_keeps_its_buffers() {
+    // It takes no notice of its registers; whether it goes on mastering the bus, and whether there
+    // is an IOMMU.
+    for (stubborn, iommu, kept) in [
+        (true, false, true),
+        (false, false, false),
+        (true, true, false),
+    ] {
+        for dropped in [false, true] {
+            let bench = Bench::new("", 1, pool(256, 2048));
+            bench.with(|card, world| {
+                card.stubborn = true;
+                (world.stubborn, world.no_iommu) = (stubborn, !iommu);
+            });
+            let Bench {
+                device,
+                started,
+                pool,
+                cache,
+                ..
+            } = bench;
+            drop(cache);
+            let posted = posted(&device);
+            let StartedPort { port, rx, tx } = started;
+            if dropped {
+                drop((rx, tx));
+                assert_kept_apart(&pool, &posted, &device);
+                drop(port);
+            } else {
+                let error = port.stop(rx, tx).err().unwrap().to_string();
+                assert!(error.contains("does not come back"), "{error}");
+            }
+            if kept {
+                assert_kept_apart(&pool, &posted, &device);
+            } else {
+                assert_eq!(pool.available(), pool.buffers());
+                assert!(!device.with(|_, world| world.write(posted[0], &[0xee])));
+            }
+        }
+    }
+}
+
 #[test]
 fn a_device_that_is_pulled_out_ends_nothing_but_itself() {
     let mut bench = Bench::new("", 1, pool(256, 2048));
@@ -277,7 +441,7 @@ fn a_loop_does_nothing_but_work() {
         let spec = format!("pci:0000:03:00.0,{options}").parse().unwrap();
         quiet::assert_only_work(
             &device,
-            || super::open(Arc::new(device.clone()), &spec).unwrap(),
+            || super::open(Arc::new(device.clone()), &spec, grant()).unwrap(),
             |device, frame| device.with(|card, world| card.receive(world, frame)),
         );
     }

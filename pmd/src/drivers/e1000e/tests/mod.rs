@@ -14,7 +14,7 @@ use pollux_mempool::{Burst, Mbuf, MbufFlags, Mempool, PoolCache};
 
 use super::model::Card;
 use super::open;
-use crate::bus::fake::{FakeDevice, World};
+use crate::bus::fake::{FakeDevice, World, grant};
 use crate::ledger::{Balance, SentView};
 use crate::port::{Port, PortConfig, PortError, Probed, RxQueue, StartedPort, TxQueue};
 
@@ -22,7 +22,7 @@ const MAC: [u8; 6] = [0x52, 0x54, 0, 0x12, 0x34, 0x56];
 
 fn probe(device: &FakeDevice<Card>, options: &str) -> Result<Port<Probed>, PortError> {
     let spec = format!("pci:0000:03:00.0,{options}");
-    let driver = open(Arc::new(device.clone()), &spec.parse().unwrap())?;
+    let driver = open(Arc::new(device.clone()), &spec.parse().unwrap(), grant())?;
     Ok(Port::new(spec, driver))
 }
 

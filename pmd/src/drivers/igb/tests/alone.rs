@@ -101,19 +101,121 @@ fn what_the_device_loses_by_itself_is_in_the_ledger() {
     assert!(balance.dropped_for(Cause::RingFull) > 4096, "{balance}");
 }
 
+/// What a port has lent and not got back, by its own count.
+fn quarantined(port: &Port<Started>) -> usize {
+    let all = port.statistics();
+    let found = all.iter().find(|(name, _)| name == "quarantined_buffers");
+    found.unwrap().1 as usize
+}
+
 #[test]
-fn a_queue_that_does_not_end_loses_its_way_to_memory() {
+fn dropping_one_queue_leaves_the_others_running() {
+    for deaf in [false, true] {
+        let world = World::new();
+        let mut pf = Running::new(world.pf("").unwrap(), 2);
+        // Whether it does as it is told does not matter.
+        world.nic.chip().deaf = deaf;
+        let arrive_and_receive = |pf: &mut Running| {
+            for n in 0..40 {
+                world
+                    .nic
+                    .arrive(&datagram(pf.mac(), n, b"hello, both of you queues"));
+            }
+            pf.receive().len()
+        };
+        assert_eq!(arrive_and_receive(&mut pf), 40);
+        drop(pf.rx.pop());
+        let posted = quarantined(&pf.port);
+        assert!((32..64).contains(&posted), "of a ring of 64: {posted}");
+        for _ in 0..10 {
+            let n = arrive_and_receive(&mut pf);
+            assert!((10..30).contains(&n), "its share of the flows: {n}");
+        }
+        drop(pf.tx.pop());
+        for n in 0..200 {
+            pf.send(&frame(PEER, MAC, n));
+        }
+        assert_eq!(world.nic.sent().len(), 200);
+        let Running {
+            port,
+            rx,
+            tx,
+            pool,
+            cache,
+            ..
+        } = pf;
+        drop((rx, tx, cache));
+        assert!(quarantined(&port) > posted);
+        assert_eq!(pool.available(), pool.buffers() - quarantined(&port));
+        drop(port);
+        assert_eq!(pool.available(), pool.buffers());
+        assert_eq!(world.pf.with(|_, world| world.faults), 0);
+    }
+}
+
+/// Stops a port whose device gives no proof but, perhaps, the IOMMU's; what of its pool comes back.
+fn after_stop(spoil: impl Fn(&World), iommu: bool) -> (usize, usize) {
     let world = World::new();
     let pf = Running::new(world.pf("").unwrap(), 2);
-    world.nic.chip().deaf = true;
-    drop((pf.rx, pf.tx, pf.cache));
-    assert_eq!(pf.pool.available(), pf.pool.buffers());
-    for _ in 0..4 {
-        world.nic.arrive(&frame(MAC, PEER, 1));
+    world.pf.with(|_, world| world.no_iommu = !iommu);
+    spoil(&world);
+    let Running {
+        port,
+        rx,
+        tx,
+        pool,
+        cache,
+        ..
+    } = pf;
+    drop(cache);
+    assert!(port.stop(rx, tx).is_err());
+    (pool.available(), pool.buffers())
+}
+
+#[test]
+fn buffers_of_a_device_that_reads_all_ones_are_not_reused() {
+    let silent = |world: &World| world.pf.unplug();
+    assert_eq!(after_stop(silent, false), (1024 - 2 * 63, 1024));
+    assert_eq!(after_stop(silent, true), (1024, 1024));
+}
+
+#[test]
+fn a_device_that_never_comes_to_rest_keeps_its_buffers() {
+    let stubborn = |world: &World| {
+        let mut chip = world.nic.chip();
+        (chip.stuck, chip.deaf) = (true, true);
+        drop(chip);
+        world.pf.with(|_, world| world.stubborn = true);
+    };
+    assert_eq!(after_stop(stubborn, false), (1024 - 2 * 63, 1024));
+    assert_eq!(after_stop(stubborn, true), (1024, 1024));
+    // It is enough that it is kept off the bus.
+    let stuck = |world: &World| world.nic.chip().stuck = true;
+    assert_eq!(after_stop(stuck, false), (1024, 1024));
+}
+
+#[test]
+fn a_virtual_function_that_never_comes_to_rest_keeps_its_buffers() {
+    for (iommu, stubborn, missing) in [(false, true, 63), (true, true, 0), (false, false, 0)] {
+        let world = World::new();
+        let pf = Running::new(world.pf(",vfs=1").unwrap(), 1);
+        let device = world.vf_device(0);
+        let driver = igbvf::open(device.clone().into(), &spec(""), grant()).unwrap();
+        let vf = Running::new(Port::new("vf", driver), 1);
+        device.with(|_, world| (world.stubborn, world.no_iommu) = (stubborn, !iommu));
+        let Running {
+            port,
+            rx,
+            tx,
+            pool,
+            cache,
+            ..
+        } = vf;
+        drop(cache);
+        assert_eq!(port.stop(rx, tx).is_err(), missing > 0);
+        assert_eq!(pool.available(), pool.buffers() - missing);
+        pf.stop();
     }
-    let _ = pf.port.link();
-    let faults = world.pf.with(|_, world| world.faults);
-    assert!(faults > 0, "buffers that went back were written");
 }
 
 #[test]
@@ -249,7 +351,7 @@ fn a_loop_does_nothing_but_work() {
         let world = World::new();
         quiet::assert_only_work(
             &world.pf,
-            || igb::open(world.pf.clone().into(), &spec(options)).unwrap(),
+            || igb::open(world.pf.clone().into(), &spec(options), grant()).unwrap(),
             |device, frame| device.with(|function, world| function.arrive(frame, world)),
         );
     }
@@ -262,7 +364,7 @@ fn the_loop_of_a_virtual_function_does_nothing_but_work() {
     let device = world.vf_device(0);
     quiet::assert_only_work(
         &device,
-        || igbvf::open(device.clone().into(), &spec(",mtu=9000")).unwrap(),
+        || igbvf::open(device.clone().into(), &spec(",mtu=9000"), grant()).unwrap(),
         |device, frame| device.with(|function, world| function.arrive(frame, world)),
     );
     pf.stop();

@@ -15,7 +15,7 @@ fn a_function_waits_for_its_physical_one_no_longer_than_is_reasonable() {
     let world = World::new();
     let open = || {
         let device = world.nic.device(Some(0));
-        let error = igbvf::open(device.into(), &spec("")).err();
+        let error = igbvf::open(device.into(), &spec(""), grant()).err();
         error.unwrap().to_string()
     };
     let error = open();
@@ -199,7 +199,7 @@ fn a_function_that_its_owner_wants_back_is_down() {
     let world = World::new();
     let device = world.vf_device(0);
     let mut pf = Running::new(world.pf(",vfs=1").unwrap(), 1);
-    let vf = igbvf::open(device.clone().into(), &spec("")).unwrap();
+    let vf = igbvf::open(device.clone().into(), &spec(""), grant()).unwrap();
     let mut vf = Running::new(Port::new("vf", vf), 1);
     for (port, device) in [(&mut vf, &device), (&mut pf, &world.pf)] {
         assert!(port.port.link().up);

@@ -53,6 +53,9 @@ trait Ring: Send {
     /// written.
     fn pop(&mut self) -> Result<Option<(Mbuf, u32)>, Broken>;
 
+    /// Takes all that is posted, when the queue ends: the device may use it still.
+    fn take_posted(&mut self) -> Box<[Posted]>;
+
     /// Takes all buffers that the device is done with. It may have named the last of several only.
     fn complete(&mut self, done: impl FnMut(Mbuf)) -> Result<(), Broken>;
 }
@@ -66,6 +69,11 @@ struct Posted {
     descriptors: u16,
     /// Of a split ring: the descriptor behind this one in its chain.
     next: u16,
+}
+
+/// The buffers of a queue that has ended.
+fn buffers(posted: Box<[Posted]>) -> impl Iterator<Item = Mbuf> {
+    posted.into_iter().filter_map(|posted| posted.mbuf)
 }
 
 fn nothing_posted(size: u16) -> Box<[Posted]> {

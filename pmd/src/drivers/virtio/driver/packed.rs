@@ -202,6 +202,10 @@ impl Ring for PackedRing {
         Ok(Some((self.take_back(id)?, len)))
     }
 
+    fn take_posted(&mut self) -> Box<[Posted]> {
+        std::mem::take(&mut self.posted)
+    }
+
     #[inline(always)]
     fn complete(&mut self, mut done: impl FnMut(Mbuf)) -> Result<(), Broken> {
         while let Some((id, _)) = self.look() {

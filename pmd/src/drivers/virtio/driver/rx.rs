@@ -7,9 +7,9 @@ use std::sync::atomic::fence;
 
 use pollux_mempool::{Burst, BurstMut, Mbuf, MbufFlags, Mempool, PoolCache};
 
-use super::Ring;
 use super::packed::PackedRing;
 use super::split::SplitRing;
+use super::{Ring, buffers};
 use crate::clock::{Clock, TscClock};
 use crate::driver::Origin;
 use crate::drivers::dma::{Assembly, DeviceAddresses};
@@ -91,6 +91,11 @@ impl<N: Notify> DriverRx<N> {
     /// Whether the device has made the queue meaningless.
     pub(crate) fn is_broken(&self) -> bool {
         either!(&self.0, rx => rx.broken)
+    }
+
+    /// Takes the buffers that are posted, when the queue ends.
+    pub(crate) fn take_posted(&mut self) -> impl Iterator<Item = Mbuf> + use<N> {
+        buffers(either!(&mut self.0, rx => rx.ring.take_posted()))
     }
 
     /// The last call: counts what has arrived as from the wire and aborted.

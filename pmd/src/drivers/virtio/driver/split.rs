@@ -185,6 +185,10 @@ impl Ring for SplitRing {
         Ok(Some((self.take_back(head)?, len)))
     }
 
+    fn take_posted(&mut self) -> Box<[Posted]> {
+        std::mem::take(&mut self.posted)
+    }
+
     #[inline(always)]
     fn complete(&mut self, mut done: impl FnMut(Mbuf)) -> Result<(), Broken> {
         if !self.in_order {

@@ -6,9 +6,9 @@ use std::ptr::NonNull;
 use pollux_mempool::time::Ns;
 use pollux_mempool::{Burst, BurstMut, ChecksumRequest, Mbuf, Mempool, PoolCache};
 
-use super::Ring;
 use super::packed::PackedRing;
 use super::split::SplitRing;
+use super::{Ring, buffers};
 use crate::clock::{Clock, Timeout};
 use crate::drivers::dma::{Assembly, DeviceAddresses, alloc};
 use crate::drivers::virtio::areas::QueueMemory;
@@ -72,6 +72,11 @@ impl<N: Notify> DriverTx<N> {
     /// Whether the device has made the queue meaningless.
     pub(crate) fn is_broken(&self) -> bool {
         either!(&self.0, tx => tx.broken)
+    }
+
+    /// Takes the frames that are posted, when the queue ends.
+    pub(crate) fn take_posted(&mut self) -> impl Iterator<Item = Mbuf> + use<N> {
+        buffers(either!(&mut self.0, tx => tx.ring.take_posted()))
     }
 
     /// The last call: waits for the device to take what is on its way, for at most `patience` of

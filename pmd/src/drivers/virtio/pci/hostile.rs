@@ -6,6 +6,7 @@ use pollux_mempool::Mempool;
 
 use super::model::{ALL, VirtioNet, bit};
 use crate::bus::adversary::{Outcome, Trial, Will, run};
+use crate::bus::fake::grant;
 use crate::port::PortError;
 
 /// Drives a device for so many steps, or until a fuzzer's bytes are at their end. `rings` says what
@@ -25,7 +26,7 @@ pub fn drive(rings: u8, will: impl Into<Will>, steps: usize, pool: &Mempool) -> 
         },
         open: &|device| {
             let spec = "pci:0000:00:00.0".parse().map_err(PortError::Spec)?;
-            super::open(Arc::new(device), &spec)
+            super::open(Arc::new(device), &spec, grant())
         },
         arrive: &|model, world, choices| {
             // Nobody wants to know.

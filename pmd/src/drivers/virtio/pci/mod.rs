@@ -10,9 +10,11 @@
 //! # Trust
 //!
 //! The device is believed nothing: where its registers are, how many queues of which size it has,
-//! and all that it writes into rings is checked. It is at rest, which it confirms, before a buffer
-//! that it could still write to is given back, and before memory is unmapped (`running.rs`); where
-//! it does not confirm that, it is kept off the bus. A device that does not go by the IOMMU
+//! and all that it writes into rings is checked. That it is at rest is proven before a buffer that it
+//! could still write to is given back (`running.rs`): where it does not confirm that, it is kept off
+//! the bus, or its memory is unmapped behind the IOMMU, or the buffer is not given back. A queue
+//! that is dropped leaves its buffers in the port's quarantine, and the others go on; what the
+//! device receives for it is lost. A device that does not go by the IOMMU
 //! (`VIRTIO_F_ACCESS_PLATFORM`) is refused where there is one: it would take our addresses for
 //! physical ones.
 
@@ -45,8 +47,11 @@ use crate::clock::Clock;
 use crate::driver::filter::{Filter, MULTICAST, Multicast, PROMISC};
 use crate::driver::{Capabilities, Driver, Link, Queues, Statistics};
 use crate::drivers::pci::bus_error;
+use crate::drivers::quarantined;
 use crate::drivers::virtio::{Features, always_posted, header};
+use crate::grant::MemoryGrant;
 use crate::port::{PortConfig, PortError};
+use crate::quarantine::Quarantine;
 use crate::spec::PortSpec;
 
 /// Ethernet: addresses and type, and a VLAN tag more.
@@ -92,6 +97,9 @@ struct VirtioPci<D: Device> {
     filter: Filter,
     mtu: usize,
     running: Option<Arc<Running<D>>>,
+    grant: MemoryGrant,
+    /// What it was lent, and what it may still write: of the run that began last.
+    quarantine: Quarantine,
     seen: Cell<Seen>,
 }
 
@@ -105,6 +113,7 @@ pub(crate) const OPTIONS: &[&str] = &["mtu", PROMISC.key, MULTICAST.key];
 pub(crate) fn open<D: Device>(
     device: Arc<D>,
     spec: &PortSpec,
+    grant: MemoryGrant,
 ) -> Result<Box<dyn Driver>, PortError> {
     let port = spec.to_string();
     let unsupported = |asked: String, offered: String| {
@@ -155,6 +164,8 @@ pub(crate) fn open<D: Device>(
         return unsupported(format!("an MTU of {asked}"), format!("at most {most}"));
     }
     Ok(Box::new(VirtioPci {
+        grant,
+        quarantine: Quarantine::new(port.clone()),
         spec: port,
         device,
         registers: Arc::new(registers),
@@ -243,14 +254,20 @@ impl<D: Device> Driver for VirtioPci<D> {
     }
 
     fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
+        let quarantine = Quarantine::new(self.spec.clone());
         let start = Start {
             device: &self.device,
             registers: &self.registers,
             config,
             filter: &self.filter,
             longest: self.longest(),
+            grant: self.grant,
+            quarantine: &quarantine,
         };
         let (running, queues) = start.run().map_err(bus_error(&self.spec))?;
+        // It began with a reset, which proves of an earlier run what that could not.
+        self.quarantine.settle(true);
+        self.quarantine = quarantine;
         let Registers { common, config, .. } = &*self.registers;
         if let Some((up, generation)) = config.link(common) {
             let changes = self.seen.get().changes;
@@ -264,7 +281,14 @@ impl<D: Device> Driver for VirtioPci<D> {
         Ok(queues)
     }
 
+    fn end_receiving(&mut self) {
+        if let Some(running) = &self.running {
+            running.quiesce();
+        }
+    }
+
     fn stop(&mut self) -> Result<(), PortError> {
+        self.end_receiving();
         self.running = None;
         Ok(())
     }
@@ -309,6 +333,16 @@ impl<D: Device> Driver for VirtioPci<D> {
 
     fn statistics(&self) -> Statistics {
         let broken = self.running.as_ref().map(|running| running.broken_queues());
-        vec![("broken-queues".into(), broken.unwrap_or(0))]
+        vec![
+            ("broken-queues".into(), broken.unwrap_or(0)),
+            quarantined(&self.quarantine),
+        ]
+    }
+}
+
+impl<D: Device> Drop for VirtioPci<D> {
+    /// A port that is dropped while it runs has not been stopped.
+    fn drop(&mut self) {
+        self.end_receiving();
     }
 }

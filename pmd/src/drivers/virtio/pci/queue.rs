@@ -62,15 +62,15 @@ impl<D: Device> RxDriver for Rx<D> {
     }
 
     fn finish(&mut self, tally: &mut Tally) {
-        self.running.quiesce();
         self.ring.finish(tally);
     }
 }
 
-/// Its buffers are given back behind this, so the device must be at rest.
+/// A single queue of a device cannot be stopped: it goes on in the buffers that it has, as do the
+/// other queues.
 impl<D: Device> Drop for Rx<D> {
     fn drop(&mut self) {
-        self.running.quiesce();
+        self.running.park(self.ring.take_posted());
     }
 }
 
@@ -105,6 +105,6 @@ impl<D: Device> TxDriver for Tx<D> {
 /// As for [`Rx`].
 impl<D: Device> Drop for Tx<D> {
     fn drop(&mut self) {
-        self.running.quiesce();
+        self.running.park(self.ring.take_posted());
     }
 }

@@ -4,15 +4,17 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Once};
 
+use pollux_mempool::Mbuf;
 use pollux_mempool::region::MemoryRegion;
 
 use super::common::status;
 use super::registers::Registers;
-use crate::bus::{BusError, Device, DmaMapping, Interrupts};
+use crate::bus::{BusError, Device, Interrupts};
 use crate::drivers::dma::DeviceAddresses;
+use crate::grant::MemoryGrant;
+use crate::quarantine::Quarantine;
 
-/// A device that may reach memory of ours, until [`quiesce`](Self::quiesce) returns. Its memory is
-/// unmapped behind that, when the value is dropped.
+/// A device that may reach memory of ours, until [`quiesce`](Self::quiesce) returns.
 pub(super) struct Running<D: Device> {
     device: Arc<D>,
     registers: Arc<Registers<D::Bus>>,
@@ -22,12 +24,19 @@ pub(super) struct Running<D: Device> {
     quiesced: Once,
     broken_queues: AtomicU64,
     interrupts: Option<Interrupts>,
-    memory: Vec<DmaMapping>,
+    grant: MemoryGrant,
+    /// What the device was lent, and where buffers go that queues have posted at their end.
+    quarantine: Quarantine,
 }
 
 impl<D: Device> Running<D> {
     /// A device that has been reset, and reaches nothing yet.
-    pub(super) fn new(device: Arc<D>, registers: Arc<Registers<D::Bus>>) -> Self {
+    pub(super) fn new(
+        device: Arc<D>,
+        registers: Arc<Registers<D::Bus>>,
+        grant: MemoryGrant,
+        quarantine: Quarantine,
+    ) -> Self {
         Self {
             device,
             registers,
@@ -36,19 +45,20 @@ impl<D: Device> Running<D> {
             quiesced: Once::new(),
             broken_queues: AtomicU64::new(0),
             interrupts: None,
-            memory: Vec::new(),
+            grant,
+            quarantine,
         }
     }
 
     /// Lets the device reach a region, at addresses that are added to `addresses`.
     pub(super) fn map(
-        &mut self,
+        &self,
         region: &Arc<MemoryRegion>,
         addresses: &mut DeviceAddresses,
     ) -> Result<(), BusError> {
-        let mapping = self.device.map(region)?;
+        let mapping = self.device.map(region, self.grant)?;
         addresses.add(region, mapping.addresses());
-        self.memory.push(mapping);
+        self.quarantine.lend(mapping);
         Ok(())
     }
 
@@ -114,17 +124,26 @@ impl<D: Device> Running<D> {
         false
     }
 
-    /// Has the device touch no memory of ours any more. Buffers that were posted are given back
-    /// behind this, and nowhere else. Whoever calls it second waits for the first.
+    /// Keeps the frames that a queue has posted at its end.
+    pub(super) fn park(&self, posted: impl Iterator<Item = Mbuf>) {
+        self.quarantine.park(posted);
+    }
+
+    /// Brings the device to rest, and takes its memory away from it. Buffers that were posted are
+    /// given back behind this, and nowhere else, if that it is at rest is proven: by a reset that
+    /// it acknowledges, by its configuration space, or by the IOMMU. A second caller waits for the
+    /// first.
     pub(super) fn quiesce(&self) {
         self.quiesced.call_once(|| {
             self.live.store(false, Ordering::Relaxed);
             let device = &*self.device;
             let at_rest = self.registers.common.reset(&device.clock());
-            // It keeps still by itself, or it is kept off the bus, or it is reset from outside.
-            let cut_off = device.set_bus_master(false);
+            // It keeps still by itself, or it is kept off the bus, or it is reset from outside,
+            // which takes its right to master the bus, too.
+            let mut cut_off = device.cut_off();
             if !at_rest && self.registers.common.status() != status::GONE {
                 let reset = device.reset();
+                cut_off |= device.cut_off();
                 tracing::warn!(
                     device = device.name(),
                     ?cut_off,
@@ -132,6 +151,7 @@ impl<D: Device> Running<D> {
                     "it did not come to rest when it was told to"
                 );
             }
+            self.quarantine.settle(at_rest || cut_off);
         });
     }
 }

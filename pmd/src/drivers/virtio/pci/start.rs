@@ -15,7 +15,9 @@ use crate::driver::filter::Filter;
 use crate::drivers::dma::DeviceAddresses;
 use crate::drivers::virtio::areas::{Areas, MAX_SIZE};
 use crate::drivers::virtio::{Doorbell, DriverRx, DriverTx, Features, QueueMemory, RingFeatures};
+use crate::grant::MemoryGrant;
 use crate::port::PortConfig;
+use crate::quarantine::Quarantine;
 
 /// Most descriptors of a control queue: it has one command at a time.
 const CONTROL_SIZE: usize = 64;
@@ -36,6 +38,8 @@ pub(super) struct Start<'a, D: Device> {
     pub(super) filter: &'a Filter,
     /// Bytes of the longest frame that is received.
     pub(super) longest: usize,
+    pub(super) grant: MemoryGrant,
+    pub(super) quarantine: &'a Quarantine,
 }
 
 impl<D: Device> Start<'_, D> {
@@ -50,7 +54,8 @@ impl<D: Device> Start<'_, D> {
             return Err(wrong(device, NO_REST));
         }
         // From here on whoever leaves drops this, which has the device at rest again.
-        let mut running = Running::new(self.device.clone(), self.registers.clone());
+        let (registers, quarantine) = (self.registers.clone(), self.quarantine.clone());
+        let mut running = Running::new(self.device.clone(), registers, self.grant, quarantine);
         common.add_status(status::ACKNOWLEDGE);
         common.add_status(status::DRIVER);
         let features = self.negotiate()?;

@@ -3,6 +3,8 @@
 use super::*;
 use crate::RxState;
 use crate::driver::Link;
+use crate::port::Started;
+use crate::quarantine::leaked_buffers;
 
 fn link(up: bool, changes: u64) -> Link {
     Link {
@@ -83,31 +85,77 @@ fn a_device_that_is_unplugged_is_noticed_and_let_go() {
     assert!(device.with(|_, world| world.reachable().is_empty()));
 }
 
-/// Its buffers are free behind that, and others write to them.
+/// What a port has lent and not got back, by its own count.
+fn quarantined(port: &Port<Started>) -> usize {
+    let all = port.statistics();
+    let found = all.iter().find(|(name, _)| name == "quarantined_buffers");
+    found.unwrap().1 as usize
+}
+
 #[test]
-fn a_device_is_at_rest_before_the_buffers_of_a_dropped_queue_are_free() {
-    for first in ["rx", "tx", "port"] {
+fn dropping_one_queue_leaves_the_others_running() {
+    for rings in [0, bit::PACKED] {
+        let device = device(ALL & !bit::PACKED | rings);
+        let mut rig = Rig::new(&device, "", 2, pool(2048));
+        drop(rig.rx.pop());
+        let posted = quarantined(&rig.port);
+        assert!(posted > 0);
+        drop(rig.tx.pop());
+        for n in 0..300 {
+            rig.receive(0, &frame(n, 60));
+            assert_eq!(rig.poll(0), [frame(n, 60)]);
+            assert!(rig.send(0, &frame(n, 60), &[]));
+            // For the queue that is gone, as long as it has buffers.
+            rig.receive(1, &frame(n, 60));
+            device.with(|model, _| model.pending.clear());
+        }
+        assert_eq!(device.with(|model, _| model.sent.len()), 300);
+        assert_eq!(quarantined(&rig.port), posted);
+        let Rig {
+            port,
+            rx,
+            tx,
+            pool,
+            cache,
+            ..
+        } = rig;
+        drop((rx, tx, cache));
+        assert!(quarantined(&port) >= 2 * posted);
+        assert_eq!(pool.available(), pool.buffers() - quarantined(&port));
+        drop(port);
+        assert_eq!(pool.available(), pool.buffers());
+        let none: Vec<String> = Vec::new();
+        device.with(|model, world| {
+            assert_eq!((model.status(), world.faults), (0, 0));
+            assert!(world.reachable().is_empty());
+            assert_eq!(model.violations, none);
+        });
+    }
+}
+
+/// Their buffers are free behind that, and others write to them.
+#[test]
+fn a_device_is_at_rest_before_the_buffers_of_its_queues_are_free() {
+    for port_first in [false, true] {
         let device = device(ALL);
         let Rig {
             port,
-            mut rx,
-            mut tx,
+            rx,
+            tx,
             pool,
             cache,
             ..
         } = Rig::new(&device, "", 2, pool(2048));
-        let mut port = Some(port);
-        match first {
-            "rx" => drop(rx.pop()),
-            "tx" => drop(tx.pop()),
-            _ => {
-                drop(port.take());
-                rx.clear();
-            }
+        drop(cache);
+        let mut queues = Some((rx, tx));
+        if !port_first {
+            queues = None;
+            assert!(pool.available() < pool.buffers());
+            assert_ne!(device.with(|model, _| model.status()), 0);
         }
-        let status = device.with(|model, _| model.status());
-        assert_eq!(status, 0, "{first}");
-        drop((port, rx, tx, cache));
+        drop(port);
+        assert_eq!(device.with(|model, _| model.status()), 0);
+        drop(queues);
         assert_eq!(pool.available(), pool.buffers());
         assert!(device.with(|_, world| world.reachable().is_empty()));
     }
@@ -116,15 +164,55 @@ fn a_device_is_at_rest_before_the_buffers_of_a_dropped_queue_are_free() {
 /// Then it is kept off the bus, and whatever it still tries is an error of its own.
 #[test]
 fn a_device_that_does_not_come_to_rest_is_kept_off_the_bus() {
+    for iommu in [false, true] {
+        let device = device(ALL);
+        let rig = Rig::new(&device, "", 1, pool(2048));
+        let (pool, regions) = (rig.pool.clone(), device.with(|_, world| world.reachable()));
+        device.with(|model, world| {
+            (model.faults.never_rests, world.no_iommu) = (true, !iommu);
+        });
+        rig.port.stop(rig.rx, rig.tx).unwrap();
+        drop(rig.cache);
+        assert_eq!(pool.available(), pool.buffers());
+        let written = device.with(|_, world| world.write(regions[0].0, &[1]));
+        assert!(!written);
+    }
+}
+
+/// Stops a port whose device gives no proof but, perhaps, the IOMMU's: what of its pool is missing,
+/// of what was posted.
+fn missing_after_stop(spoil: impl Fn(&Fake), iommu: bool) -> (usize, usize) {
     let device = device(ALL);
     let rig = Rig::new(&device, "", 1, pool(2048));
-    let (pool, regions) = (rig.pool.clone(), device.with(|_, world| world.reachable()));
-    device.with(|model, _| model.faults.never_rests = true);
-    rig.port.stop(rig.rx, rig.tx).unwrap();
+    device.with(|_, world| world.no_iommu = !iommu);
+    spoil(&device);
     drop(rig.cache);
-    assert_eq!(pool.available(), pool.buffers());
-    let written = device.with(|_, world| world.write(regions[0].0, &[1]));
-    assert!(!written);
+    let (pool, before) = (rig.pool, leaked_buffers());
+    let posted = pool.buffers() - pool.available();
+    let stopped = rig.port.stop(rig.rx, rig.tx);
+    drop(stopped);
+    let missing = pool.buffers() - pool.available();
+    assert!(leaked_buffers() >= before + missing as u64);
+    (missing, posted)
+}
+
+#[test]
+fn buffers_of_a_device_that_reads_all_ones_are_not_reused() {
+    let (missing, posted) = missing_after_stop(Fake::unplug, false);
+    assert!(missing > 0 && missing == posted);
+    assert_eq!(missing_after_stop(Fake::unplug, true).0, 0);
+}
+
+#[test]
+fn a_device_that_never_comes_to_rest_keeps_its_buffers() {
+    let stubborn = |device: &Fake| {
+        device.with(|model, world| {
+            (model.faults.never_rests, world.stubborn) = (true, true);
+        });
+    };
+    let (missing, posted) = missing_after_stop(stubborn, false);
+    assert!(missing > 0 && missing == posted);
+    assert_eq!(missing_after_stop(stubborn, true).0, 0);
 }
 
 /// Whether a queue has been signalled since the last look.

@@ -14,7 +14,7 @@ use pollux_mempool::{Burst, ChecksumRequest, Mbuf, MbufFlags, Mempool, PoolCache
 
 use super::model::{ALL, VirtioNet, bit};
 use crate::bus::Device;
-use crate::bus::fake::FakeDevice;
+use crate::bus::fake::{FakeDevice, grant};
 use crate::clock::Clock;
 use crate::port::Started;
 use crate::{Ledger, Port, PortConfig, PortError, Probed, RxQueue, Tally, TxQueue};
@@ -28,7 +28,7 @@ fn device(offered: u64) -> Fake {
 
 fn probe(device: &Fake, options: &str) -> Result<Port<Probed>, PortError> {
     let spec = format!("pci:0000:03:00.0{options}");
-    let driver = super::open(Arc::new(device.clone()), &spec.parse().unwrap())?;
+    let driver = super::open(Arc::new(device.clone()), &spec.parse().unwrap(), grant())?;
     Ok(Port::new(spec, driver))
 }
 

@@ -141,6 +141,6 @@ fn requests_that_the_device_cannot_meet() {
     let error = probe(&device, "").unwrap().configure(config).err().unwrap();
     assert!(error.to_string().contains("as many receive queues"));
     let driver: Box<dyn Driver> =
-        super::super::open(Arc::new(device.clone()), &"pci:x".parse().unwrap()).unwrap();
+        super::super::open(Arc::new(device.clone()), &"pci:x".parse().unwrap(), grant()).unwrap();
     assert!(!driver.link().up, "not started");
 }

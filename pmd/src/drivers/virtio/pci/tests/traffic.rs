@@ -197,7 +197,7 @@ fn a_loop_does_nothing_but_work() {
         let spec = "pci:0000:03:00.0".parse().unwrap();
         quiet::assert_only_work(
             &device,
-            || super::super::open(Arc::new(device.clone()), &spec).unwrap(),
+            || super::super::open(Arc::new(device.clone()), &spec, grant()).unwrap(),
             |device, frame| device.with(|model, world| model.receive(world, 0, frame)),
         );
     }
