@@ -19,8 +19,8 @@ use pollux_pmd::net::{
 };
 use pollux_pmd::stream::{Demux, DemuxBuilder, SequenceTracker, StreamId};
 use pollux_pmd::{
-    Cause, Clock, ClockChoice, LatencyHistogram, Ledger, MemoryGrant, PortConfig, Registry, RxQueue,
-    StartedPort, Tally, TscClock, TxQueue,
+    Cause, Clock, ClockChoice, LatencyHistogram, Ledger, MemoryGrant, PortConfig, Registry,
+    RxQueue, StartedPort, Tally, TscClock, TxQueue,
 };
 use pollux_quiet::listen;
 
