@@ -25,6 +25,9 @@ impl MemoryGrant {
     ///   headers of buffers); without one it can write anywhere, and is trusted as the kernel is.
     /// - Nothing but the driver of its port writes the registers of a device, or tells it an
     ///   address.
+    /// - The [`Device`](crate::bus::Device) through which a device is reached does what it is asked,
+    ///   and no more: it maps the region that it is given, and says that a mapping has ended only
+    ///   where that is so.
     /// - A peer does not make more of the memory file than the protocol says, and gives it to
     ///   nobody who does.
     ///

@@ -5,7 +5,7 @@
 //! [`Port::stop`] wants all of them back, so a port cannot be reconfigured under a loop.
 
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
 use pollux_mempool::{Burst, Mempool, PoolCache};
 
@@ -167,7 +167,25 @@ pub struct Configured(PortConfig);
 
 /// State: running; its queues are with their poll loops.
 #[derive(Debug)]
-pub struct Started(PortConfig);
+pub struct Started {
+    config: PortConfig,
+    run: Run,
+    /// Queues that were given out.
+    queues: usize,
+}
+
+/// One start of one port in this process. What belongs together has the same: numbers of ports are
+/// for people, begin again after 65 536 of them, and pass through drivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run(u64);
+
+impl Run {
+    fn next() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        // Relaxed: a number of its own, which orders nothing.
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
 
 /// A NIC port, a capture file, or whatever a driver makes look like one.
 pub struct Port<S> {
@@ -309,13 +327,17 @@ impl Port<Configured> {
         let queues = self.driver.start(config, self.id)?;
         debug_assert_eq!(queues.rx.len(), usize::from(config.rx_queues));
         debug_assert_eq!(queues.tx.len(), usize::from(config.tx_queues));
+        let run = Run::next();
+        let given = queues.rx.len() + queues.tx.len();
         let rx = (0..).zip(queues.rx).map(|(queue, driver)| RxQueue {
             driver,
+            run,
             tally: Tally::new(),
             origin: Origin::new(self.id, queue),
         });
         let tx = (0..).zip(queues.tx).map(|(queue, driver)| TxQueue {
             driver,
+            run,
             sent: Sent::new(),
             port: self.id,
             queue,
@@ -326,7 +348,11 @@ impl Port<Configured> {
             driver: self.driver,
             id: self.id,
             spec: self.spec,
-            state: Started(config),
+            state: Started {
+                config,
+                run,
+                queues: given,
+            },
         };
         Ok(StartedPort { port, rx, tx })
     }
@@ -350,10 +376,13 @@ impl Port<Started> {
         rx: Vec<RxQueue>,
         tx: Vec<TxQueue>,
     ) -> Result<Port<Configured>, PortError> {
-        let config = &self.state.0;
-        let expected = usize::from(config.rx_queues) + usize::from(config.tx_queues);
-        let got = rx.iter().filter(|q| q.origin.port == self.id).count()
-            + tx.iter().filter(|q| q.port == self.id).count();
+        let Started {
+            queues: expected,
+            run,
+            ..
+        } = self.state;
+        let got =
+            rx.iter().filter(|q| q.run == run).count() + tx.iter().filter(|q| q.run == run).count();
         let given = rx.len() + tx.len();
         if got != expected || given != expected {
             return Err(PortError::WrongQueues {
@@ -380,7 +409,7 @@ impl Port<Started> {
         }
         drop((rx, tx));
         self.driver.stop()?;
-        let Started(config) = self.state;
+        let Started { config, .. } = self.state;
         Ok(Port {
             driver: self.driver,
             id: self.id,
@@ -415,6 +444,7 @@ impl RxState {
 /// A receive queue, owned by one poll loop.
 pub struct RxQueue {
     driver: Box<dyn RxDriver>,
+    run: Run,
     tally: Tally,
     origin: Origin,
 }
@@ -502,6 +532,7 @@ impl RxQueue {
 /// A transmit queue, owned by one poll loop.
 pub struct TxQueue {
     driver: Box<dyn TxDriver>,
+    run: Run,
     sent: Sent,
     port: u16,
     queue: u16,

@@ -17,7 +17,6 @@ pub struct MappedBar(Arc<Window>);
 struct Window {
     start: NonNull<u8>,
     len: usize,
-    is_writable: bool,
     /// Kept until it is unmapped.
     _owner: Box<dyn Send + Sync>,
 }
@@ -44,50 +43,22 @@ impl MappedBar {
         len: usize,
         owner: impl Send + Sync + 'static,
     ) -> io::Result<Self> {
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: as the caller promises.
-        unsafe { Self::map_as(file, offset, len, protection, Box::new(owner)) }
-    }
-
-    /// As [`map`](Self::map), for a window that nobody owns and whose writes are not done.
-    ///
-    /// # Errors
-    /// The kernel does not map it.
-    ///
-    /// # Safety
-    /// As for `map`.
-    pub(super) unsafe fn map_to_read(file: impl AsFd, offset: u64, len: usize) -> io::Result<Self> {
-        // SAFETY: as the caller promises.
-        unsafe { Self::map_as(file, offset, len, ProtFlags::READ, Box::new(())) }
-    }
-
-    /// # Safety
-    /// As for `map`.
-    unsafe fn map_as(
-        file: impl AsFd,
-        offset: u64,
-        len: usize,
-        protection: ProtFlags,
-        owner: Box<dyn Send + Sync>,
-    ) -> io::Result<Self> {
         // SAFETY: a new mapping where the kernel likes touches nothing that exists.
         let start = unsafe {
             mmap(
                 std::ptr::null_mut(),
                 len,
-                protection,
+                ProtFlags::READ | ProtFlags::WRITE,
                 MapFlags::SHARED,
                 file,
                 offset,
             )
         }?;
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let is_writable = protection.contains(ProtFlags::WRITE);
         Ok(Self(Arc::new(Window {
             start,
             len,
-            is_writable,
-            _owner: owner,
+            _owner: Box::new(owner),
         })))
     }
 
@@ -116,9 +87,7 @@ impl MappedBar {
 
     #[inline]
     fn write<T>(&self, at: usize, value: T) {
-        if let Some(register) = self.register(at)
-            && self.0.is_writable
-        {
+        if let Some(register) = self.register(at) {
             // No instruction on x86_64: a store to uncached memory leaves after all earlier ones
             // (Intel SDM volume 3, section 9.2.2); it holds the compiler back.
             fence(Ordering::Release);

@@ -17,6 +17,7 @@ use crate::port::in_brackets;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod adversary;
+mod claim;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fake;
@@ -24,6 +25,8 @@ mod mapped;
 pub mod pci;
 pub mod registers;
 pub mod vfio;
+
+pub(crate) use claim::Claim;
 
 /// A window of a device's registers (a memory BAR). Clones are the same window.
 ///

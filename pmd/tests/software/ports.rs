@@ -2,10 +2,13 @@
 
 use std::fs;
 
-use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache};
-use pollux_pmd::driver::{Description, Feature, Link, SpecOption, Support};
+use pollux_mempool::{Burst, BurstMut, Mbuf, Mempool, PoolCache};
+use pollux_pmd::driver::{
+    Capabilities, Description, Driver, Feature, Link, Origin, Queues, RxDriver, SpecOption, Support,
+};
 use pollux_pmd::{
-    Cause, Clock, Ledger, PortConfig, PortError, Registry, RxState, StartedPort, TscClock,
+    Cause, Clock, Ledger, Port, PortConfig, PortError, Registry, RxState, StartedPort, Tally,
+    TscClock,
 };
 
 use crate::common::{config, pool};
@@ -194,6 +197,77 @@ fn stop_wants_the_ports_own_queues_and_all_of_them() {
     let StartedPort { port, mut rx, tx } = two();
     rx.extend(other.rx);
     assert_eq!(wrong(port.stop(rx, tx)), (4, 4), "strangers among them");
+}
+
+/// A driver whose queues say that they are another port's.
+struct Renaming(u16);
+
+impl Driver for Renaming {
+    fn capabilities(&self) -> Capabilities {
+        Registry::builtin().open("null").unwrap().capabilities()
+    }
+
+    fn start(&mut self, _: &PortConfig, _: u16) -> Result<Queues, PortError> {
+        Ok(Queues {
+            rx: vec![Box::new(Renamed(self.0))],
+            tx: Vec::new(),
+        })
+    }
+}
+
+struct Renamed(u16);
+
+impl RxDriver for Renamed {
+    fn rx(
+        &mut self,
+        _: &mut PoolCache,
+        _: &mut BurstMut<'_>,
+        origin: &mut Origin,
+        _: &mut Tally,
+    ) -> usize {
+        origin.port = self.0;
+        0
+    }
+}
+
+/// A number that a queue is called by opens nothing: a queue that outlived the stop of its port would
+/// tell a device of buffers that are others' by then.
+#[test]
+fn a_queue_that_is_renamed_stops_no_port() {
+    let pool = pool(64);
+    let StartedPort { port, .. } = start("null", config(&pool, 1, 0));
+    let stranger = Port::new("renaming", Box::new(Renaming(port.id())));
+    let stranger = stranger.configure(config(&pool, 1, 0)).unwrap();
+    let mut stranger = stranger.start().unwrap();
+    let (mut cache, mut burst) = (cache_of(&pool), Burst::<2>::new());
+    stranger.rx[0].rx(&mut cache, &mut burst);
+    assert_eq!(stranger.rx[0].port(), port.id());
+    let stopped = port.stop(stranger.rx, Vec::new()).map(drop);
+    assert!(matches!(
+        stopped,
+        Err(PortError::WrongQueues { got: 0, .. })
+    ));
+}
+
+/// Nor does a number that another port had before.
+#[test]
+fn queues_of_an_earlier_start_stop_no_port() {
+    let pool = pool(64);
+    let old = start("loopback", config(&pool, 1, 1));
+    let id = old.port.id();
+    // The queues outlive their port; numbers begin again.
+    let StartedPort { rx, tx, .. } = old;
+    // Other tests take some of them.
+    let again = (0..1 << 18).find_map(|_| {
+        let port = Registry::builtin().open("loopback").unwrap();
+        (port.id() == id).then_some(port)
+    });
+    let port = again.unwrap().configure(config(&pool, 1, 1)).unwrap();
+    let stopped = port.start().unwrap().port.stop(rx, tx).map(drop);
+    assert!(matches!(
+        stopped,
+        Err(PortError::WrongQueues { got: 0, .. })
+    ));
 }
 
 #[test]

@@ -1,11 +1,7 @@
 //! The windows of a function, as sysfs shows them.
 
-use std::fs::File;
-
 use super::Function;
 use super::sysfs::text;
-use crate::bus::BusError;
-use crate::bus::mapped::MappedBar;
 
 /// A window of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,33 +48,6 @@ impl Function {
             .filter_map(|(index, line)| bar(index, line))
             .collect()
     }
-
-    /// Maps a window of memory to be looked at, whoever drives the device: writes are not done.
-    /// Needs root. The registers read all ones while the device's memory is switched off, and
-    /// reading a register can change it.
-    ///
-    /// # Errors
-    /// There is no such window of memory, or the kernel does not map it.
-    pub fn look_at_bar(&self, index: u8) -> Result<MappedBar, BusError> {
-        let device = self.address.to_string();
-        let is_it = |bar: &&Bar| bar.index == index && bar.kind != BarKind::Ports;
-        let Some(bar) = self.bars().iter().find(is_it).copied() else {
-            return Err(BusError::NoBar { device, index });
-        };
-        let path = self.folder().join(format!("resource{index}"));
-        let len = usize::try_from(bar.len).unwrap_or(usize::MAX);
-        let mapped = File::open(&path).and_then(|file| {
-            // SAFETY: the kernel maps no more of this file than the device's registers, which it
-            // has said are `len` bytes, and they are mapped to be read.
-            unsafe { MappedBar::map_to_read(&file, 0, len) }
-        });
-        mapped.map_err(|error| BusError::System {
-            device,
-            what: format!("{} cannot be mapped", path.display()),
-            hint: "it takes root, and a kernel that is not locked down".into(),
-            error,
-        })
-    }
 }
 
 /// A line of the table: first and last address, and kind.
@@ -111,7 +80,6 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::bus::Bus as _;
     use crate::bus::pci::Sysfs;
 
     const TABLE: &str = "\
@@ -125,7 +93,7 @@ junk
 ";
 
     #[test]
-    fn windows_are_told_and_looked_at() {
+    fn windows_are_told() {
         let tree = tempfile::tempdir().unwrap();
         let folder = tree.path().join("bus/pci/devices/0000:03:00.0");
         fs::create_dir_all(&folder).unwrap();
@@ -147,20 +115,5 @@ junk
             ]
         );
         assert_eq!(function.bars()[2].start, 1 << 39);
-
-        let error = |index| function.look_at_bar(index).err().unwrap().to_string();
-        let absent = error(1);
-        assert!(
-            absent.starts_with("0000:03:00.0 has no memory BAR 1 "),
-            "{absent}"
-        );
-        assert!(error(3).contains("resource3 cannot be mapped: No such file"));
-        let file = folder.join("resource3");
-        fs::write(&file, [7; 4096]).unwrap();
-        let window = function.look_at_bar(3).unwrap();
-        assert_eq!((window.len(), window.read32(4092)), (4096, 0x0707_0707));
-        window.write32(0, 0);
-        assert_eq!(window.read32(0), 0x0707_0707);
-        assert_eq!(fs::read(&file).unwrap(), [7; 4096]);
     }
 }

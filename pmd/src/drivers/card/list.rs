@@ -57,11 +57,11 @@ impl<D: Device> List<D> {
             }
         };
         let Page {
+            region,
             mapping,
             offset,
             bus,
         } = page(nic, len, &config.memory)?;
-        let region = mapping.region().clone();
         let list = DeviceClop::new(config, region, offset).map_err(|error| refused(&error))?;
         let address = tlb.add(len, bus);
         let (at, number) = (nic.at.clop, usize::from(config.stream));

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pollux_mempool::MemoryRegion;
 use zerocopy::FromBytes;
 
 use super::layouts::TlbFault;
@@ -12,6 +13,8 @@ use crate::event::{EventRecord, RegionOptions};
 
 /// A region that the card reaches, in one piece whose address is a multiple of its length.
 pub(super) struct Page {
+    /// The memory that was made, which is no pool's, whatever region the mapping says it is of.
+    pub(super) region: Arc<MemoryRegion>,
     pub(super) mapping: DmaMapping,
     /// Where it begins in its region.
     pub(super) offset: usize,
@@ -32,26 +35,28 @@ pub(super) fn page<D: Device>(
 ) -> Result<Page, BusError> {
     let map = |bytes| {
         let region = options.build(bytes);
-        let region = region.map_err(|error| nic.error(error.to_string()))?;
-        nic.device.map(&Arc::new(region), nic.grant)
+        let region = Arc::new(region.map_err(|error| nic.error(error.to_string()))?);
+        let mapping = nic.device.map(&region, nic.grant)?;
+        Ok((region, mapping))
     };
     let start = |mapping: &DmaMapping, offset| {
         let found = mapping.addresses().iova(offset, len);
         found.map_err(|error| nic.error(error.to_string()))
     };
     let mask = len as u64 - 1;
-    let mapping = map(len)?;
+    let (region, mapping) = map(len)?;
     let bus = start(&mapping, 0)?.0;
     if bus & mask == 0 {
         let offset = 0;
         return Ok(Page {
+            region,
             mapping,
             offset,
             bus,
         });
     }
     drop(mapping);
-    let mapping = map(len * 2)?;
+    let (region, mapping) = map(len * 2)?;
     let first = start(&mapping, 0)?.0;
     let offset = (first.wrapping_neg() & mask) as usize;
     let bus = start(&mapping, offset)?.0;
@@ -61,6 +66,7 @@ pub(super) fn page<D: Device>(
         )));
     }
     Ok(Page {
+        region,
         mapping,
         offset,
         bus,

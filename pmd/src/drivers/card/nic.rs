@@ -6,7 +6,7 @@ use pollux_mempool::time::Ns;
 
 use super::registers::{card, clop, event, host, port, timing, tlb, tx};
 use crate::bus::registers::Register;
-use crate::bus::{Bus, BusError, Device};
+use crate::bus::{Bus, BusError, Claim, Device};
 use crate::clock::Clock;
 use crate::grant::MemoryGrant;
 use crate::quarantine::Quarantine;
@@ -67,6 +67,8 @@ pub(super) struct Counts {
 
 /// The card, its registers, and the time in its world. Clones are the same card.
 pub(super) struct Nic<D: Device> {
+    /// No other driver has the card. Dropped before the device.
+    claim: Arc<Claim>,
     pub(super) device: Arc<D>,
     /// For what is mapped for the card.
     pub(super) grant: MemoryGrant,
@@ -79,6 +81,7 @@ pub(super) struct Nic<D: Device> {
 impl<D: Device> Clone for Nic<D> {
     fn clone(&self) -> Self {
         Self {
+            claim: self.claim.clone(),
             device: self.device.clone(),
             bus: self.bus.clone(),
             clock: self.clock.clone(),
@@ -91,12 +94,15 @@ impl<D: Device> Nic<D> {
     /// Finds out what the device is.
     ///
     /// # Errors
-    /// It is no such card, or one of another version, or it lacks what this driver needs.
+    /// It is no such card, or one of another version, or it lacks what this driver needs, or another
+    /// driver has it.
     pub(super) fn new(device: Arc<D>, grant: MemoryGrant) -> Result<Self, BusError> {
+        let claim = Arc::new(Claim::new(&device)?);
         let bus = device.bar(0, WINDOW)?;
         let clock = device.clock();
         let (at, has) = (Blocks::default(), Counts::default());
         let mut nic = Self {
+            claim,
             device,
             grant,
             bus,

@@ -5,6 +5,7 @@
 
 mod frames;
 mod life;
+mod sharing;
 mod streams;
 mod violations;
 
