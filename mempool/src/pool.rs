@@ -271,8 +271,8 @@ impl Mempool {
         self.inner().depot.len_up_to(self.buffers())
     }
 
-    /// Whether so many buffers are free in the depot now. Counts no further than that, so it may be
-    /// asked in a poll loop.
+    /// Whether so many buffers are free in the depot now. Of those that were dropped it counts one by
+    /// one as many as are missing otherwise, so a poll loop asks for few, or seldom.
     #[must_use]
     pub fn has(&self, buffers: usize) -> bool {
         self.inner().depot.len_up_to(buffers) == buffers

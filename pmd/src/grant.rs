@@ -28,8 +28,8 @@ impl MemoryGrant {
     /// - The [`Device`](crate::bus::Device) through which a device is reached does what it is asked,
     ///   and no more: it maps the region that it is given, and says that a mapping has ended only
     ///   where that is so.
-    /// - A peer does not make more of the memory file than the protocol says, and gives it to
-    ///   nobody who does.
+    /// - A peer does not make more of the memory file than the protocol says, and leaves or gives it
+    ///   to no other process.
     ///
     /// A device or peer that breaks this can spoil the bytes of frames. It never gets to what the
     /// process keeps beside them: owners, lengths and links lie in memory that is never granted.

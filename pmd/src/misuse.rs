@@ -249,16 +249,18 @@
 //! ```
 //! ```
 //! # use pollux_pmd::MemoryGrant;
-//! # use pollux_pmd::bus::vfio::VfioOptions;
-//! fn options(grant: MemoryGrant) -> VfioOptions {
-//!     VfioOptions { no_iommu: Some(grant), ..VfioOptions::default() }
+//! # use pollux_pmd::bus::pci::Address;
+//! # use pollux_pmd::bus::vfio::{VfioDevice, VfioOptions};
+//! fn open(address: Address, options: &VfioOptions, grant: MemoryGrant) {
+//!     VfioDevice::open(address, options, grant).map(drop).unwrap();
 //! }
 //! ```
-//! ```compile_fail,E0308
+//! ```compile_fail,E0061
 //! # use pollux_pmd::MemoryGrant;
-//! # use pollux_pmd::bus::vfio::VfioOptions;
-//! fn options(grant: MemoryGrant) -> VfioOptions {
-//!     VfioOptions { no_iommu: Some(true), ..VfioOptions::default() }
+//! # use pollux_pmd::bus::pci::Address;
+//! # use pollux_pmd::bus::vfio::{VfioDevice, VfioOptions};
+//! fn open(address: Address, options: &VfioOptions, grant: MemoryGrant) {
+//!     VfioDevice::open(address, options).map(drop).unwrap();
 //! }
 //! ```
 //!

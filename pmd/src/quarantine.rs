@@ -5,7 +5,7 @@
 //! bus, and the kernel or a peer process can finish later than the call that told it to stop. A
 //! buffer that went back to its pool meanwhile would be written under its next owner.
 //!
-//! A port that stops therefore parks what it had posted here, and calls [`Quarantine::release`]
+//! A port that stops therefore parks what it had posted here, and releases it
 //! once it has a proof: the device is reset and says so, its memory is unmapped behind an IOMMU,
 //! the kernel lets the queue be bound again, the peer has acknowledged. Without a proof the memory
 //! is leaked when the last clone of the quarantine is dropped: the pool keeps its region for the
@@ -23,8 +23,17 @@ use pollux_mempool::Mbuf;
 
 use crate::bus::DmaMapping;
 
-/// Buffers that were leaked in this process. Relaxed: a count, which orders nothing.
+/// Buffers that are in quarantine in this process, and those that were leaked. Relaxed: counts, which
+/// order nothing.
+static HELD: AtomicU64 = AtomicU64::new(0);
 static LEAKED: AtomicU64 = AtomicU64::new(0);
+
+/// Packet buffers of all ports of this process that are kept out of use, until the devices and peers
+/// that they were posted to are proven to have let go of them.
+#[must_use]
+pub fn quarantined_buffers() -> u64 {
+    HELD.load(Ordering::Relaxed)
+}
 
 /// Packet buffers that this process has given up for good, since no device or peer that they were
 /// posted to was proven to have let go of them.
@@ -76,6 +85,7 @@ impl Quarantine {
         }
         held.kept.push(Box::new(memory));
         held.buffers += buffers;
+        HELD.fetch_add(buffers as u64, Ordering::Relaxed);
     }
 
     /// Keeps the frames that a queue had posted when it ended.
@@ -96,7 +106,8 @@ impl Quarantine {
     /// that nothing of it is written from outside any more.
     pub(crate) fn release(&self) {
         let mut held = self.lock();
-        held.buffers = 0;
+        let buffers = mem::take(&mut held.buffers);
+        HELD.fetch_sub(buffers as u64, Ordering::Relaxed);
         let kept = mem::take(&mut held.kept);
         // Outside the lock: what is dropped may own a clone of this.
         drop(held);
@@ -151,7 +162,9 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if self.revoke() || self.kept.is_empty() {
+        let is_settled = self.revoke();
+        HELD.fetch_sub(self.buffers as u64, Ordering::Relaxed);
+        if is_settled || self.kept.is_empty() {
             return;
         }
         LEAKED.fetch_add(self.buffers as u64, Ordering::Relaxed);
@@ -204,6 +217,7 @@ mod tests {
         let (pool, quarantine) = (pool(), Quarantine::new("test"));
         let before = leaked_buffers();
         quarantine.hold(pool.alloc().unwrap(), 1);
+        assert!(quarantined_buffers() >= 1);
         drop(quarantine);
         assert_eq!(pool.available(), 7);
         assert!(leaked_buffers() > before);

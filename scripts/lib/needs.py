@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import shutil
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,9 +28,11 @@ def need(*programs):
 
 def new_file(text):
     """A file of an option that is to be written at the end: there is a folder for it now."""
-    if Path(text).is_dir() or not Path(text).absolute().parent.is_dir():
-        raise argparse.ArgumentTypeError(f"{text} cannot be written: a file in a folder that is there is wanted")
-    return Path(text)
+    file, folder = Path(text), Path(text).absolute().parent
+    if file.is_dir() or not folder.is_dir() or not os.access(file if file.exists() else folder, os.W_OK):
+        raise argparse.ArgumentTypeError(
+            f"{text} cannot be written: a file in a folder that is there, and can be written, is wanted")
+    return file
 
 
 @contextmanager

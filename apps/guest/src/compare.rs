@@ -114,7 +114,7 @@ impl Ours {
     fn start(nics: [&Nic; 2]) -> Result<Self> {
         let ports = nics.map(|Nic { address }| format!("pci:{address},promisc=on"));
         let child = Command::new("pollux")
-            .arg("forward")
+            .args(["--clock", "tsc", "forward"])
             .args(ports)
             .args(["--ring", RING, "--cores", "1", "--quiet", "--metrics", PAGE])
             .spawn()?;

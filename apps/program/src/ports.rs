@@ -15,8 +15,7 @@ use serde::Serialize;
 ///
 /// Whoever runs a program names each of them, on its command line or in its configuration, and
 /// vouches for it with that (docs/operations.md).
-#[must_use]
-pub fn grant() -> MemoryGrant {
+fn grant() -> MemoryGrant {
     // SAFETY: a program opens the devices and peers that its operator has named, and no others. The
     // operator has bound the device to the driver of this process alone, or runs the peer, and
     // answers for both, as docs/operations.md says.

@@ -150,7 +150,8 @@ impl BusErrorGuard {
     /// the guard does, and whoever reaches into it keeps the guard. Its bytes may become zeros at
     /// any time.
     pub unsafe fn new(at: NonNull<u8>, len: usize, unit: usize) -> io::Result<Self> {
-        if unit == 0 || !len.is_multiple_of(unit) {
+        // An entry of no bytes is one that is free.
+        if len == 0 || unit == 0 || !len.is_multiple_of(unit) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let states: Box<[_]> = (0..len / unit).map(|_| AtomicU8::new(SHARED)).collect();

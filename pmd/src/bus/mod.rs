@@ -38,9 +38,9 @@ pub(crate) use claim::Claim;
 /// the program, so that a doorbell does not overtake the descriptors that it announces; a read is
 /// performed after the reads that stand before it, and before those that stand behind it.
 ///
-/// Writes are safe: a device reaches only the memory that was [mapped](DmaMemory::map) for it with
-/// a [`MemoryGrant`]. Without an IOMMU it reaches all of the machine's, and to open it takes the
-/// grant.
+/// Writes are safe: to have a device takes a [`MemoryGrant`]
+/// ([`VfioDevice::open`](vfio::VfioDevice::open)), and whoever made that has promised that nothing but
+/// the device's driver writes its registers.
 #[expect(clippy::len_without_is_empty, reason = "a window is never empty")]
 pub trait Bus: Clone + Send + Sync + 'static {
     /// Bytes in the window.

@@ -107,13 +107,18 @@ impl TscFacts {
     /// What [`ClockChoice::Auto`] takes.
     #[must_use]
     pub fn source(&self) -> ClockSource {
-        // `tsc-early` is the same counter before the kernel has calibrated it to the end.
-        let mut kernels = self.available.split_whitespace().chain([&*self.current]);
-        if self.invariant || kernels.any(|name| matches!(name, "tsc" | "tsc-early")) {
+        if self.invariant || self.is_kernels() {
             ClockSource::Tsc
         } else {
             ClockSource::Raw
         }
+    }
+
+    /// Whether the kernel has the counter among its clock sources.
+    fn is_kernels(&self) -> bool {
+        // `tsc-early` is the same counter before the kernel has calibrated it to the end.
+        let mut kernels = self.available.split_whitespace().chain([&*self.current]);
+        kernels.any(|name| matches!(name, "tsc" | "tsc-early"))
     }
 
     pub(super) fn choose(&self, choice: ClockChoice) -> ClockSource {
@@ -122,6 +127,12 @@ impl TscFacts {
             ClockChoice::Raw => ClockSource::Raw,
             ClockChoice::Auto => {
                 let source = self.source();
+                if source == ClockSource::Tsc && !self.available.is_empty() && !self.is_kernels() {
+                    tracing::warn!(
+                        "the kernel does not use the time stamp counter: {self}. If it has found it \
+                         at fault (dmesg says so), `--clock raw` reads the kernel's clock instead"
+                    );
+                }
                 if source == ClockSource::Raw {
                     tracing::warn!(
                         "the time stamp counter is not to be trusted: {self}. Time is read from \

@@ -7,7 +7,8 @@ use super::Clock;
 /// The end of a wait that is made in rounds.
 ///
 /// It comes when the clock has gone on for so long in all: a step backwards takes nothing away from
-/// the time that has passed, and adds nothing. And it comes after [`Clock::rounds`] at the latest,
+/// the time that has passed. (What the clock goes on after one counts, also where it has been there
+/// before.) And it comes after [`Clock::rounds`] at the latest,
 /// for a clock that stands still.
 ///
 /// ```

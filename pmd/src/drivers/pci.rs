@@ -246,9 +246,9 @@ fn token(spec: &PortSpec) -> Result<Option<VfToken>, SpecError> {
     spec.option("vf_token").map(token).transpose()
 }
 
-fn options(spec: &PortSpec, grant: MemoryGrant) -> Result<VfioOptions, SpecError> {
+fn options(spec: &PortSpec) -> Result<VfioOptions, SpecError> {
     Ok(VfioOptions {
-        no_iommu: spec.switch("noiommu", false)?.then_some(grant),
+        no_iommu: spec.switch("noiommu", false)?,
         vf_token: token(spec)?,
     })
 }
@@ -259,7 +259,7 @@ pub(crate) fn open(spec: &PortSpec, grant: MemoryGrant) -> Result<Box<dyn Driver
     if let Some(function) = Sysfs::default().function(address) {
         Entry::<VfioDevice>::find(function.ids, spec)?;
     }
-    let device = VfioDevice::open(address, &options(spec, grant)?);
+    let device = VfioDevice::open(address, &options(spec)?, grant);
     let device = device.map_err(bus_error(&spec.to_string()))?;
     hand_over(Arc::new(device), spec, grant)
 }
@@ -325,11 +325,11 @@ mod tests {
     fn specs_name_a_device_and_how_it_is_had() {
         let spec = checked("pci:03:00.0,noiommu").unwrap();
         assert_eq!(address(&spec).unwrap().to_string(), "0000:03:00.0");
-        assert!(options(&spec, grant()).unwrap().no_iommu.is_some());
+        assert!(options(&spec).unwrap().no_iommu);
         let token = "vf_token=00112233-4455-6677-8899-aabbccddeeff";
         let spec = checked(&format!("pci:0000:03:00.0,{token},mtu=9000")).unwrap();
-        assert!(options(&spec, grant()).unwrap().vf_token.is_some());
-        assert!(options(&spec, grant()).unwrap().no_iommu.is_none());
+        assert!(options(&spec).unwrap().vf_token.is_some());
+        assert!(!options(&spec).unwrap().no_iommu);
         for (text, said) in [
             (
                 "pci",

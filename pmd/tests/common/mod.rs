@@ -6,12 +6,20 @@ use std::time::Instant;
 
 use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache, PoolConfig};
 use pollux_pmd::{
-    Balance, Cause, Ledger, PortConfig, PortError, Registry, RxState, StartedPort, Tally,
+    Balance, Cause, Ledger, MemoryGrant, PortConfig, PortError, Registry, RxState, StartedPort,
+    Tally,
 };
 
 use pollux_netns::{Cable, Namespace, assert_udp, payload, udp_frame};
 
 pub(crate) use pollux_netns::PATIENCE;
+
+/// The drivers, with a grant for DPDK's devices.
+pub(crate) fn registry() -> Registry {
+    // SAFETY: DPDK is a part of this process; what its devices write are the buffers that they were
+    // given. No other port of these tests takes a grant.
+    Registry::builtin().granting(unsafe { MemoryGrant::new() })
+}
 
 pub(crate) fn pool(buffers: usize) -> Mempool {
     Mempool::new(PoolConfig {
@@ -66,8 +74,7 @@ impl Port {
             ring: 64,
             ..PortConfig::new(pool.clone())
         };
-        let started =
-            namespace.within(|| Registry::builtin().open(spec)?.configure(config)?.start())?;
+        let started = namespace.within(|| registry().open(spec)?.configure(config)?.start())?;
         let cache = pool.cache(16).unwrap();
         let (mut ledger, sink) = (Ledger::new(), Tally::new());
         started

@@ -10,13 +10,7 @@ mod offers;
 
 use std::sync::Once;
 
-use pollux_pmd::{MemoryGrant, Registry};
-
-/// The drivers of the tests.
-pub(crate) fn registry() -> Registry {
-    // SAFETY: DPDK is a part of this process; what its devices write are the buffers that they were given.
-    Registry::builtin().granting(unsafe { MemoryGrant::new() })
-}
+use common::registry;
 
 /// EAL changes the environment when it starts, which no other thread may read meanwhile, as one does
 /// that starts a program. So each test has it started first.

@@ -81,7 +81,9 @@ impl Way {
         let other = Started::new(&["unshare", "-n", "sleep", "100"])?;
         let ports = [&bench.a, &bench.b].map(|nic| format!("pci:{},promisc=on", nic.address));
         let forward = ["pollux", "forward", &ports[0], &ports[1]];
-        let options = ["--cores", "1", "--quiet", "--report", REPORT];
+        let options = [
+            "--cores", "1", "--quiet", "--report", REPORT, "--clock", "tsc",
+        ];
         let way = Self {
             other,
             forwarder: Started::new(&[&forward[..], &options].concat())?,

@@ -3,6 +3,7 @@
 //! Intel 82576EB Gigabit Ethernet Controller datasheet, revision 2.7.
 
 use anyhow::{Context as _, Result, ensure};
+use pollux_pmd::MemoryGrant;
 use pollux_pmd::bus::pci::Address;
 use pollux_pmd::bus::vfio::{VfioDevice, VfioOptions};
 use pollux_pmd::bus::{Bus, Device, DmaMapping, DmaMemory as _};
@@ -61,7 +62,9 @@ impl Trespasser {
             vf_token: Some(token.parse()?),
             ..VfioOptions::default()
         };
-        let device = VfioDevice::open(address, &options)?;
+        // SAFETY: the test's own pool is mapped, of which nothing is borrowed while the device has it.
+        let grant = unsafe { MemoryGrant::new() };
+        let device = VfioDevice::open(address, &options, grant)?;
         let bus = device.bar(0, 0x4000)?;
         bus.write32(CONTROL, RESET);
         wait_until("the physical function is there", || {
@@ -71,7 +74,7 @@ impl Trespasser {
         let [first, low, high] = ask(&bus, [TELL_RESET, 0, 0])?;
         ensure!(first == TELL_RESET | GRANTED, "the answer is {first:#x}");
         let ([a, b, c, d], [e, f, ..]) = (low.to_le_bytes(), high.to_le_bytes());
-        let memory = device.map(pool.region(), pollux_program::ports::grant())?;
+        let memory = device.map(pool.region(), grant)?;
         device.set_bus_master(true)?;
         Ok(Self {
             device,

@@ -8,6 +8,7 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse as _;
 use axum::routing::get;
 use pollux_pmd::ledger::SentView;
+use pollux_pmd::quarantine::{leaked_buffers, quarantined_buffers};
 use pollux_pmd::{LatencyView, Ledger};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text};
@@ -198,7 +199,7 @@ impl Page<'_> {
         )
     }
 
-    /// Whether the ports' links are up.
+    /// Whether the ports' links are up, and what their devices and peers have not let go of.
     ///
     /// # Errors
     /// Those of the page.
@@ -207,7 +208,17 @@ impl Page<'_> {
             let up = if port.is_up() { 1.0 } else { 0.0 };
             ([("port", port.spec().to_owned())], up)
         });
-        self.gauge("link_up", "1 where frames can pass, else 0", up)
+        self.gauge("link_up", "1 where frames can pass, else 0", up)?;
+        self.gauge(
+            "quarantined_buffers",
+            "Packet buffers kept out of use until a device or peer has let go of them",
+            [([], quarantined_buffers() as f64)],
+        )?;
+        self.counter(
+            "leaked_buffers",
+            "Packet buffers given up, as no device or peer was proven to have let go of them",
+            [([], leaked_buffers())],
+        )
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn find(
         .function(address)
         .ok_or_else(|| error::no_such_device(&name))?;
     if function.group.is_none() {
-        return Err(if options.no_iommu.is_none() {
+        return Err(if !options.no_iommu {
             error::no_iommu(&name)
         } else if !sysfs.allows_no_iommu() {
             error::no_iommu_not_allowed(&name)
@@ -49,7 +49,7 @@ pub(super) fn find(
         });
     }
     let unprotected = function.has_no_iommu();
-    if unprotected && options.no_iommu.is_none() {
+    if unprotected && !options.no_iommu {
         return Err(error::no_iommu_not_asked(&name));
     }
     let own = function

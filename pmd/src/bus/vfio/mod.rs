@@ -40,9 +40,8 @@ use crate::grant::MemoryGrant;
 /// How a device is to be opened.
 #[derive(Clone, Debug, Default)]
 pub struct VfioOptions {
-    /// Accept that no IOMMU holds the device back: it can then write anywhere in memory, so that to
-    /// open it is to grant it all of it.
-    pub no_iommu: Option<MemoryGrant>,
+    /// Accept that no IOMMU holds the device back: it can then write anywhere in memory.
+    pub no_iommu: bool,
     /// The token that a virtual function and its physical function are both opened with, where
     /// programs have both.
     pub vf_token: Option<VfToken>,
@@ -79,11 +78,17 @@ struct Region {
 }
 
 impl VfioDevice {
-    /// Takes a device that is bound to vfio-pci.
+    /// Takes a device that is bound to vfio-pci. To have it takes a grant, although nothing is mapped
+    /// for it yet: all devices of a process share one address space, in which it reaches what is
+    /// mapped for the others, and without an IOMMU it reaches everything.
     ///
     /// # Errors
     /// What is in the way, and what to do about it.
-    pub fn open(address: Address, options: &VfioOptions) -> Result<Self, BusError> {
+    pub fn open(
+        address: Address,
+        options: &VfioOptions,
+        _grant: MemoryGrant,
+    ) -> Result<Self, BusError> {
         Self::open_at(&Sysfs::default(), Path::new("/dev"), address, options)
     }
 

@@ -55,7 +55,7 @@ impl Machine {
     fn open(&self, no_iommu: bool) -> Result<VfioDevice, String> {
         let sysfs = Sysfs::at(self.0.path().join("sys"));
         let options = VfioOptions {
-            no_iommu: no_iommu.then(grant),
+            no_iommu,
             vf_token: None,
         };
         let dev = self.0.path().join("dev");
@@ -65,7 +65,7 @@ impl Machine {
 
     fn way(&self, no_iommu: bool) -> Way {
         self.way_with(&VfioOptions {
-            no_iommu: no_iommu.then(grant),
+            no_iommu,
             vf_token: None,
         })
     }
@@ -155,7 +155,7 @@ fn a_device_is_handed_out_by_its_own_file_or_by_its_group() {
     machine.file("dev/iommu", "");
     assert_eq!(machine.way(false), Way::Own(machine.0.path().join(own)));
     let token = VfioOptions {
-        no_iommu: None,
+        no_iommu: false,
         vf_token: Some(TOKEN.parse().unwrap()),
     };
     assert_eq!(
@@ -355,8 +355,8 @@ fn a_real_device_is_taken_used_and_given_back() {
     };
     // Twice: it must come back.
     for _ in 0..2 {
-        let device = VfioDevice::open(address, &VfioOptions::default()).unwrap();
-        let again = VfioDevice::open(address, &VfioOptions::default())
+        let device = VfioDevice::open(address, &VfioOptions::default(), grant()).unwrap();
+        let again = VfioDevice::open(address, &VfioOptions::default(), grant())
             .err()
             .unwrap();
         assert!(again.to_string().contains("this process has it already"));
@@ -420,7 +420,7 @@ fn what_is_not_mapped_is_not_reached() {
         println!("skipped: no two 82574L are bound to vfio-pci on this machine");
         return;
     };
-    let open = |address| VfioDevice::open(address, &VfioOptions::default()).unwrap();
+    let open = |address| VfioDevice::open(address, &VfioOptions::default(), grant()).unwrap();
     let (one, other) = (open(one), open(other));
     let region = region();
     let ours = one.map(&region, grant()).unwrap();
@@ -445,7 +445,7 @@ fn who_is_asked_for_the_device_hears_of_it() {
         println!("skipped: no 82574L is bound to vfio-pci on this machine");
         return;
     };
-    let device = VfioDevice::open(address, &VfioOptions::default()).unwrap();
+    let device = VfioDevice::open(address, &VfioOptions::default(), grant()).unwrap();
     assert!(!device.is_gone());
     let driver = Path::new("/sys/bus/pci/drivers/vfio-pci");
     // The kernel waits until the device is given back.
@@ -457,7 +457,7 @@ fn who_is_asked_for_the_device_hears_of_it() {
     drop(device);
     unbind.join().unwrap();
     fs::write(driver.join("bind"), address.to_string()).unwrap();
-    let device = VfioDevice::open(address, &VfioOptions::default()).unwrap();
+    let device = VfioDevice::open(address, &VfioOptions::default(), grant()).unwrap();
     assert!(!device.is_gone());
 }
 
@@ -472,10 +472,10 @@ fn virtual_functions_take_the_token_of_their_physical_function() {
         return;
     };
     let with_token = VfioOptions {
-        no_iommu: None,
+        no_iommu: false,
         vf_token: Some(TOKEN.parse().unwrap()),
     };
-    let device = VfioDevice::open(physical.address, &with_token).unwrap();
+    let device = VfioDevice::open(physical.address, &with_token, grant()).unwrap();
     device.set_virtual_functions(1).unwrap();
     device.set_virtual_functions(2).unwrap();
     assert_eq!(ConfigSpace::of(&device).unwrap().sr_iov().unwrap().total, 8);
@@ -486,11 +486,11 @@ fn virtual_functions_take_the_token_of_their_physical_function() {
         wait("a driver", || {
             sysfs.function(address).is_some_and(|f| f.is_on_vfio())
         });
-        let without = VfioDevice::open(address, &VfioOptions::default())
+        let without = VfioDevice::open(address, &VfioOptions::default(), grant())
             .err()
             .unwrap();
         assert!(without.to_string().contains("vf_token="), "{without}");
-        let function = VfioDevice::open(address, &with_token).unwrap();
+        let function = VfioDevice::open(address, &with_token, grant()).unwrap();
         assert_eq!(function.ids(), function.function().ids);
         assert_ne!(function.ids(), device.ids());
         function.bar(0, 0x4000).unwrap();

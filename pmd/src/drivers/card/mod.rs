@@ -302,7 +302,7 @@ impl<D: Device> Driver for Card<D> {
     fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
         self.nic.reset().map_err(bus_error(&self.port))?;
         // What an earlier run has left behind.
-        self.quarantine.settle(true);
+        self.quarantine.settle(self.nic.cut_off());
         self.quarantine = Quarantine::new(self.port.clone());
         let mut lists = Vec::new();
         let started = self.run(config, &mut lists);

@@ -275,16 +275,16 @@ impl<D: Device> Nic<D> {
         Ok(())
     }
 
-    /// Brings it to rest, and takes its memory away from it. That it is at rest is proven by a reset
-    /// that it acknowledges, by its configuration space, or by the IOMMU: the quarantine is settled
-    /// by one of them, and otherwise keeps what the card may still write.
+    /// Brings it to rest, and takes its memory away from it. That it is at rest is proven by its
+    /// configuration space or by the IOMMU: the quarantine is settled by one of them, and otherwise
+    /// keeps what the card may still write.
     ///
     /// # Errors
     /// As for [`reset`](Self::reset).
     pub(super) fn rest(&self, quarantine: &Quarantine) -> Result<(), BusError> {
         let reset = self.reset();
         let cut_off = self.cut_off();
-        quarantine.settle(reset.is_ok() || cut_off);
+        quarantine.settle(cut_off);
         reset
     }
 

@@ -290,7 +290,7 @@ impl<D: Device> Driver for E1000e<D> {
     fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
         self.nic.reset().map_err(bus_error(&self.port))?;
         // What an earlier run has left behind.
-        self.quarantine.settle(true);
+        self.quarantine.settle(self.nic.device.cut_off());
         self.quarantine = Quarantine::new(self.port.clone());
         let run = if self.legacy {
             Self::run::<Legacy>

@@ -107,7 +107,7 @@ impl<D: Device> Nic<D> {
         }
         let is_back = || {
             let read_nvm = self.bus.read32(EECD.at) & EECD_AUTO_RD != 0;
-            // It does nothing before it is told to: one that does has not seen the reset.
+            // One that does not take these writes has not taken the reset either.
             let is_off =
                 self.bus.read32(RCTL.at) & RCTL_EN == 0 && self.bus.read32(TCTL.at) & TCTL_EN == 0;
             read_nvm && is_off && self.bus.read32(CTRL.at) & CTRL_RST == 0
@@ -122,16 +122,17 @@ impl<D: Device> Nic<D> {
         Ok(())
     }
 
-    /// Stops it for good, and takes its memory away from it. That it is at rest is proven by a
-    /// reset that it acknowledges, by its configuration space, or by the IOMMU: the quarantine is
-    /// settled by one of them, and otherwise keeps what the device may still write.
+    /// Stops it for good, and takes its memory away from it. That it is at rest is proven by its
+    /// configuration space or by the IOMMU: the quarantine is settled by one of them, and otherwise
+    /// keeps what the device may still write. (Registers read after a reset as a device that ignores
+    /// resets would have them too.)
     ///
     /// # Errors
     /// As for [`reset`](Self::reset).
     pub(super) fn stop(&self, quarantine: &Quarantine) -> Result<(), BusError> {
         let reset = self.reset();
         let cut_off = self.device.cut_off();
-        quarantine.settle(reset.is_ok() || cut_off);
+        quarantine.settle(cut_off);
         reset
     }
 

@@ -156,15 +156,14 @@ impl<D: Device> Igb<D> {
     }
 
     /// Brings the device to rest: no interrupts, no frames, no access to memory, which is taken away
-    /// from it. The quarantine is settled by a reset that the device acknowledges, by its
-    /// configuration space, or by the IOMMU.
+    /// from it. The quarantine is settled by its configuration space, or by the IOMMU.
     fn rest(&self) -> Result<(), PortError> {
         let reset = self
             .hardware
             .reset()
             .map_err(|what| self.failed(what.into()));
         let cut_off = self.device.cut_off();
-        self.quarantine.settle(reset.is_ok() || cut_off);
+        self.quarantine.settle(cut_off);
         reset
     }
 

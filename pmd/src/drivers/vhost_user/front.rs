@@ -161,11 +161,23 @@ impl Front {
         let tx: Vec<_> = (self.tx.iter().zip(memory.iter().skip(1).step_by(2)))
             .map(|(_, memory)| DriverTx::new(memory, rings, addresses.clone(), pool, none()))
             .collect();
+        if state.lent.is_exhausted() {
+            return Err(Ended::Refused(
+                "too many back ends that have not let go of what they were lent; end their \
+                 processes, or start this program again"
+                    .into(),
+            ));
+        }
         let posted = rx.iter().map(DriverRx::buffers).sum::<usize>();
         let quarantined = state.lent.buffers();
-        if posted == 0 && !rx.is_empty() && quarantined > 0 {
+        let is_dry = if rx.is_empty() {
+            !pool.has(1)
+        } else {
+            posted == 0
+        };
+        if is_dry && quarantined > 0 {
             return Err(Ended::Refused(format!(
-                "no buffers are left to receive into: {quarantined} of {} are in quarantine, as back \
+                "no buffers are left: {quarantined} of {} are in quarantine, as back \
                  ends know them that have not let go; end their processes, or start this program \
                  again",
                 self.pool.buffers()

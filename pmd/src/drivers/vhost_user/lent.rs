@@ -30,6 +30,9 @@ const LOOK: Duration = Duration::from_millis(500);
 /// (A fuzzer's never does.)
 const MOMENT: Duration = Duration::from_millis(if cfg!(fuzzing) { 0 } else { 100 });
 
+/// Loans that may be outstanding: each keeps memory of rings, and a file of its process.
+const MOST: usize = 64;
+
 /// What one session lends.
 pub(super) struct Loan {
     /// The back end's process, where it is known.
@@ -122,7 +125,8 @@ impl Inner {
             let is_over = loan.is_over(thorough);
             if is_over {
                 let (buffers, process) = (quarantine.buffers(), name(loan.process.as_ref()));
-                tracing::info!("{port}: {process} has let go: {buffers} buffers are back");
+                // As loud as the warning that it had not.
+                tracing::warn!("{port}: {process} has let go: {buffers} buffers are back");
                 quarantine.release();
             }
             !is_over
@@ -193,6 +197,11 @@ impl Lent {
         }
         inner.look(thorough);
         !inner.outstanding.is_empty()
+    }
+
+    /// Whether so many loans are outstanding that nothing more is lent.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.lock().outstanding.len() >= MOST
     }
 
     /// Buffers that are kept out of use.

@@ -446,3 +446,22 @@ fn a_loop_does_nothing_but_work() {
         );
     }
 }
+
+/// A device that ignores resets, and had been told to stop before, reads the same.
+#[test]
+fn registers_that_read_as_after_a_reset_prove_nothing() {
+    let bench = Bench::new("", 1, pool(256, 2048));
+    bench.with(|_, world| (world.stubborn, world.no_iommu) = (true, true));
+    let Bench {
+        device,
+        started,
+        pool,
+        cache,
+        ..
+    } = bench;
+    drop(cache);
+    let posted = posted(&device);
+    let StartedPort { port, rx, tx } = started;
+    drop(port.stop(rx, tx).unwrap());
+    assert_kept_apart(&pool, &posted, &device);
+}
