@@ -11,14 +11,15 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use pollux_mempool::PoolConfig;
 use pollux_mempool::region::PageSize;
+use pollux_mempool::{Burst, Mempool, PoolConfig};
+use pollux_pmd::{PortConfig, StartedPort};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, ftruncate, memfd_create};
 
 use crate::raw::{GET_FEATURES, GET_VRING_BASE, Raw, VERSION_1, violations, wait_for_violations};
 use crate::scribbles::{Back, RX, SIZE};
-use crate::support::{PATIENCE, Place, Port, spec};
+use crate::support::{PATIENCE, Place, Port, registry, spec};
 
 /// For the other processes: a path that says what they are to do.
 const SOCKET: &str = "POLLUX_TEST_LENT";
@@ -174,6 +175,63 @@ fn a_port_without_buffers_left_serves_nobody_until_they_are_back() {
     // It never had the descriptors, so that nothing tells whether it has let go.
     port.stop_with_leaks(128);
     place.leaks();
+}
+
+/// A port that only sends has nothing to post, and says all the same that it has nothing left.
+#[test]
+fn a_port_that_only_sends_serves_nobody_without_buffers() {
+    let place = Place::new();
+    let listener = UnixListener::bind(place.socket()).unwrap();
+    let pool = Mempool::new(pool(128)).unwrap();
+    let config = PortConfig {
+        rx_queues: 0,
+        ring: 128,
+        ..PortConfig::new(pool.clone())
+    };
+    let port = registry().open(&spec(&place.socket(), "packed=off"));
+    let port = port.unwrap().configure(config).unwrap();
+    let StartedPort { port, mut tx, .. } = port.start().unwrap();
+    let statistic = |name| {
+        let all = port.statistics();
+        all.iter().find(|(found, _)| found == name).unwrap().1
+    };
+    let wait = |what: &str, done: &dyn Fn() -> bool| {
+        let began = Instant::now();
+        while !done() {
+            assert!(began.elapsed() < PATIENCE, "{what}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    let back = Back::accept(&listener, 0);
+    wait("the link is up", &|| port.link().up);
+    let (mut cache, mut burst) = (pool.cache(64).unwrap(), Burst::<64>::new());
+    cache.alloc_burst(&mut burst, 64);
+    for mbuf in burst.iter_mut() {
+        mbuf.append(60).unwrap().fill(1);
+    }
+    assert_eq!(tx[0].tx(&mut cache, &mut burst), 64);
+    // It hangs up, and lives on with what it was given.
+    let Back { raw, regions, .. } = back;
+    drop(raw);
+    wait("a quarantine", &|| statistic("quarantined_buffers") == 64);
+    drop(cache);
+    let others: Vec<_> = std::iter::from_fn(|| pool.alloc()).collect();
+    assert_eq!(others.len(), 64);
+    for _ in 0..2 {
+        let mut raw = Raw::new(listener.accept().unwrap().0);
+        while let Some((number, _)) = raw.receive() {
+            assert!(number <= 3, "message number {number}");
+            if number == GET_FEATURES {
+                raw.flagged(number, 5, &VERSION_1.to_ne_bytes(), &[]);
+            }
+        }
+        assert!(!port.link().up);
+    }
+    drop((regions, listener, others));
+    wait("all buffers", &|| statistic("quarantined_buffers") == 0);
+    assert_eq!(pool.available(), 128);
+    port.stop(Vec::new(), tx).unwrap();
+    std::fs::remove_file(place.socket()).unwrap();
 }
 
 /// A child of this test program; killed when it is dropped.
