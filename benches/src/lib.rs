@@ -125,8 +125,8 @@ pub fn pool(buffers: usize) -> Result<Mempool, Error> {
 /// The drivers of the benchmarks.
 #[must_use]
 pub fn registry() -> Registry {
-    // SAFETY: the ports are in this process, or those that whoever measures has named, and answers
-    // for with that.
+    // SAFETY: the ports are in this process, or the operator has named them, and vouches for them
+    // with that (docs/operations.md).
     Registry::builtin().granting(unsafe { MemoryGrant::new() })
 }
 

@@ -32,7 +32,6 @@ pub(crate) struct Depot<T> {
     returned: ReturnStack,
     /// Those that have never been taken.
     fresh: Mpmc<T>,
-    elements: usize,
     /// Once closed: elements that have not come back. Before that, less those that came back while
     /// the last handle was at it (modulo 2^64).
     missing: AtomicUsize,
@@ -45,7 +44,6 @@ impl<T: Copy + Send> Depot<T> {
             ring: Mpmc::new(elements)?,
             returned: ReturnStack::new(elements)?,
             fresh: Mpmc::new(elements)?,
-            elements,
             missing: AtomicUsize::new(0),
         })
     }
@@ -124,7 +122,7 @@ impl<T: Copy + Send> Depot<T> {
         // SAFETY: valid, as this handle is not counted yet; not used after the last step.
         let depot = unsafe { &*depot };
         let back = depot.ring.len() + depot.fresh.len() + depot.returned.close();
-        let out = depot.elements.wrapping_sub(back);
+        let out = depot.fresh.capacity().wrapping_sub(back);
         // Orderings as in `give_back`.
         let counted = depot
             .missing

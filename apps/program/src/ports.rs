@@ -13,7 +13,7 @@ use serde::Serialize;
 
 /// The grant of packet memory to the devices and peers of a program's ports.
 ///
-/// Whoever runs a program names each of them, on its command line or in its configuration, and
+/// The operator names each of them, on the program's command line or in its configuration, and
 /// vouches for it with that (docs/operations.md).
 fn grant() -> MemoryGrant {
     // SAFETY: a program opens the devices and peers that its operator has named, and no others. The

@@ -8,7 +8,7 @@ use core::fmt;
 use core::ptr::NonNull;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
@@ -192,8 +192,7 @@ impl Builder {
         let locked = huge || self.lock_pages(&span)?;
         let numa_node = self.check_node(&span, page)?;
         Ok(MemoryRegion {
-            guard: OnceLock::new(),
-            sharing: Mutex::new(()),
+            guard: Mutex::new(None),
             span,
             fd,
             page,
@@ -271,21 +270,13 @@ impl Builder {
 /// from [`ptr_at`](Self::ptr_at), and form references only to what nobody else touches then.
 pub struct MemoryRegion {
     /// Since the region was shared. In front of the span: it goes before the memory is unmapped.
-    guard: OnceLock<BusErrorGuard>,
-    /// Held while the guard is made.
-    sharing: Mutex<()>,
+    guard: Mutex<Option<BusErrorGuard>>,
     span: Span,
     fd: OwnedFd,
     page: usize,
     numa_node: Option<u32>,
     locked: bool,
 }
-
-// SAFETY: the region is an address range that it owns; it gives out pointers only, and whoever
-// dereferences one answers for races.
-unsafe impl Send for MemoryRegion {}
-// SAFETY: as above; all methods only read plain fields.
-unsafe impl Sync for MemoryRegion {}
 
 impl MemoryRegion {
     /// Starts a region of at least `len` bytes.
@@ -367,14 +358,14 @@ impl MemoryRegion {
     /// As for [`fd`](Self::fd). A handler that the program sets for SIGBUS later hands on what is
     /// not its own.
     pub unsafe fn share(&self) -> io::Result<BorrowedFd<'_>> {
-        let _alone = self.sharing.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.guard.get().is_none() {
+        // Locked until it is made: a range must not be in the table twice.
+        let mut guard = self.guard();
+        if guard.is_none() {
             // SAFETY: the region is a mapping of its own, of whole pages of that size, and unmapped
             // after the guard is gone; whoever reaches into it keeps the region. What the bytes of
             // shared memory are is the peer's to say.
-            let guard = unsafe { BusErrorGuard::new(self.span.start, self.span.len, self.page) }?;
-            // Under the lock it is the first: a range must not be in the table twice.
-            drop(self.guard.set(guard));
+            let new = unsafe { BusErrorGuard::new(self.span.start, self.span.len, self.page) }?;
+            *guard = Some(new);
         }
         Ok(self.fd.as_fd())
     }
@@ -384,7 +375,11 @@ impl MemoryRegion {
     /// region that was [shared](Self::share).
     #[must_use]
     pub fn replaced_pages(&self) -> usize {
-        self.guard.get().map_or(0, BusErrorGuard::replaced)
+        self.guard().as_ref().map_or(0, BusErrorGuard::replaced)
+    }
+
+    fn guard(&self) -> MutexGuard<'_, Option<BusErrorGuard>> {
+        self.guard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Device and inode number of the memory file, by which it is found among the descriptors and
@@ -443,6 +438,12 @@ struct Span {
     reserved: NonNull<u8>,
     reserved_len: usize,
 }
+
+// SAFETY: the span is an address range that it owns; it gives out pointers only, and whoever
+// dereferences one answers for races.
+unsafe impl Send for Span {}
+// SAFETY: as above; all methods only read plain fields.
+unsafe impl Sync for Span {}
 
 impl Span {
     /// Reserves `len` bytes aligned to `page`, with at least one guard page on either side.

@@ -1,37 +1,48 @@
-//! Sole use of a device by one driver.
+//! Sole use of a device within this process.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use super::{BusError, Device};
+/// Devices that are in use, by whatever tells them apart. A static.
+pub(crate) struct Claims<K>(Mutex<BTreeSet<K>>);
 
-/// Addresses of the devices that a driver has.
-static CLAIMED: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
+impl<K: Copy + Ord> Claims<K> {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(BTreeSet::new()))
+    }
 
-/// One driver has the device, until this is dropped. Two that program one device would each have it
-/// write to memory that is the other's to give. To be dropped before the device.
-pub(crate) struct Claim(usize);
-
-impl Claim {
-    /// # Errors
-    /// Another driver has the device.
-    pub(crate) fn new<D: Device>(device: &Arc<D>) -> Result<Self, BusError> {
-        let at = Arc::as_ptr(device).addr();
-        let mut claimed = CLAIMED.lock().unwrap_or_else(PoisonError::into_inner);
-        if claimed.insert(at) {
-            return Ok(Self(at));
-        }
-        Err(BusError::Device {
-            device: device.name().into(),
-            what: "this program has a port or streams on it already: stop and drop those first"
-                .into(),
-        })
+    /// `None` if it is in use.
+    pub(crate) fn take(&'static self, key: K) -> Option<Claim<K>> {
+        let mut claimed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        claimed.insert(key).then(|| Claim { claims: self, key })
     }
 }
 
-impl Drop for Claim {
+/// A device is in use until this is dropped, which is to be before another can have the same key.
+pub(crate) struct Claim<K: Copy + Ord + 'static> {
+    claims: &'static Claims<K>,
+    key: K,
+}
+
+impl<K: Copy + Ord> Drop for Claim<K> {
     fn drop(&mut self) {
-        let mut claimed = CLAIMED.lock().unwrap_or_else(PoisonError::into_inner);
-        claimed.remove(&self.0);
+        let mut claimed = self.claims.0.lock().unwrap_or_else(PoisonError::into_inner);
+        claimed.remove(&self.key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_use_is_claimed_again_only_when_it_is_let_go() {
+        static CLAIMS: Claims<u8> = Claims::new();
+        let one = CLAIMS.take(1);
+        assert!(one.is_some() && CLAIMS.take(1).is_none());
+        // The refusal has not let it go.
+        assert!(CLAIMS.take(1).is_none() && CLAIMS.take(2).is_some());
+        drop(one);
+        assert!(CLAIMS.take(1).is_some());
     }
 }

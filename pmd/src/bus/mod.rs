@@ -26,7 +26,7 @@ pub mod pci;
 pub mod registers;
 pub mod vfio;
 
-pub(crate) use claim::Claim;
+pub(crate) use claim::{Claim, Claims};
 
 /// A window of a device's registers (a memory BAR). Clones are the same window.
 ///

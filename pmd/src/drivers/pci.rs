@@ -6,7 +6,7 @@ use super::igb::options::{VF_MACS, VF_VLANS, VFS, VLANS};
 use super::virtio::pci as virtio;
 use super::{card, e1000e, igb, igbvf};
 use crate::bus::pci::{Address, Sysfs};
-use crate::bus::vfio::{VfToken, VfioDevice, VfioOptions};
+use crate::bus::vfio::{VfioDevice, VfioOptions};
 use crate::bus::{BusError, Device, Ids};
 use crate::driver::filter::{MULTICAST, PROMISC, UNICAST};
 use crate::driver::{Description, Driver, Feature, SpecOption, Support, Target};
@@ -121,8 +121,8 @@ const OF_THE_BUS: [&str; 2] = ["noiommu", "vf_token"];
 type Open<D> = fn(Arc<D>, &PortSpec, MemoryGrant) -> Result<Box<dyn Driver>, PortError>;
 
 /// A driver for one kind of device. A driver's own module, which `drivers/mod.rs` names, has
-/// `pub(super) fn open<D: Device>(device: Arc<D>, spec: &PortSpec, grant: MemoryGrant)` and a line in [`Entry::ALL`];
-/// its options are among those of [`DESCRIPTION`], whose features speak of it too:
+/// `pub(super) fn open<D: Device>(device: Arc<D>, spec: &PortSpec, grant: MemoryGrant)` and a line in
+/// [`Entry::ALL`]; its options are among those of [`DESCRIPTION`], whose features speak of it too:
 /// `Entry { vendor: 0x8086, device: 0x10d3, name: "82574L", options: &["mtu"], open: e1000e::open }`.
 pub(crate) struct Entry<D> {
     vendor: u16,
@@ -229,27 +229,22 @@ fn address(spec: &PortSpec) -> Result<Address, SpecError> {
 
 fn check(spec: &PortSpec) -> Result<(), SpecError> {
     address(spec)?;
-    spec.switch("noiommu", false)?;
-    token(spec)?;
+    options(spec)?;
     igb::options::Options::of_functions(spec)?;
     // The longest packet that any of the drivers carries; each has a limit of its own.
     spec.number("mtu", 68..=65535).map(drop)
 }
 
-fn token(spec: &PortSpec) -> Result<Option<VfToken>, SpecError> {
+fn options(spec: &PortSpec) -> Result<VfioOptions, SpecError> {
     let token = |text: &str| {
         text.parse().map_err(|_| {
             let expected = "a UUID, as uuidgen makes it";
             spec.bad_value("vf_token", text, expected)
         })
     };
-    spec.option("vf_token").map(token).transpose()
-}
-
-fn options(spec: &PortSpec) -> Result<VfioOptions, SpecError> {
     Ok(VfioOptions {
         no_iommu: spec.switch("noiommu", false)?,
-        vf_token: token(spec)?,
+        vf_token: spec.option("vf_token").map(token).transpose()?,
     })
 }
 

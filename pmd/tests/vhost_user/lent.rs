@@ -50,6 +50,18 @@ fn poll_until_violated(port: &mut Port, n: u64) {
     port.wait_up(false);
 }
 
+/// A session that the front end leaves before it has lent anything.
+fn is_lent_nothing(listener: &UnixListener) {
+    let mut raw = Raw::new(listener.accept().unwrap().0);
+    // It is asked what it can do, and left before it is given anything.
+    while let Some((number, _)) = raw.receive() {
+        assert!(number <= 3, "message number {number}");
+        if number == GET_FEATURES {
+            raw.flagged(number, 5, &VERSION_1.to_ne_bytes(), &[]);
+        }
+    }
+}
+
 /// Where all free buffers of a port's pool are.
 fn free_buffers(port: &mut Port) -> BTreeSet<u64> {
     let buffers: Vec<_> = std::iter::from_fn(|| port.pool.alloc()).collect();
@@ -144,14 +156,7 @@ fn a_port_without_buffers_left_serves_nobody_until_they_are_back() {
     let back = spoil(&listener, &mut port, 1);
     port.wait_quarantined(128);
     for _ in 0..2 {
-        let mut raw = Raw::new(listener.accept().unwrap().0);
-        // It is asked what it can do, and left before it is given anything.
-        while let Some((number, _)) = raw.receive() {
-            assert!(number <= 3, "message number {number}");
-            if number == GET_FEATURES {
-                raw.flagged(number, 5, &VERSION_1.to_ne_bytes(), &[]);
-            }
-        }
+        is_lent_nothing(&listener);
         assert!(!port.is_up());
     }
     drop(back);
@@ -218,13 +223,7 @@ fn a_port_that_only_sends_serves_nobody_without_buffers() {
     let others: Vec<_> = std::iter::from_fn(|| pool.alloc()).collect();
     assert_eq!(others.len(), 64);
     for _ in 0..2 {
-        let mut raw = Raw::new(listener.accept().unwrap().0);
-        while let Some((number, _)) = raw.receive() {
-            assert!(number <= 3, "message number {number}");
-            if number == GET_FEATURES {
-                raw.flagged(number, 5, &VERSION_1.to_ne_bytes(), &[]);
-            }
-        }
+        is_lent_nothing(&listener);
         assert!(!port.link().up);
     }
     drop((regions, listener, others));

@@ -15,8 +15,8 @@ mod token;
 use std::ffi::CString;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -32,10 +32,15 @@ use self::space::{Member, Space, Translation};
 pub use self::token::VfToken;
 use super::mapped::MappedBar;
 use super::pci::{Address, Function, Sysfs};
-use super::{BUS_MASTER, BusError, COMMAND, Device, DmaMapping, DmaMemory, Ids, Interrupts};
+use super::{
+    BUS_MASTER, BusError, COMMAND, Claim, Claims, Device, DmaMapping, DmaMemory, Ids, Interrupts,
+};
 use crate::clock::TscClock;
 use crate::event::RegionOptions;
 use crate::grant::MemoryGrant;
+
+/// The devices that this process has: one that is opened twice would have two drivers.
+static OPENED: Claims<Address> = Claims::new();
 
 /// How a device is to be opened.
 #[derive(Clone, Debug, Default)]
@@ -66,7 +71,7 @@ struct Inner {
     file: OwnedFd,
     _member: Option<Member>,
     space: Arc<Space>,
-    _claim: Claim,
+    _claim: Claim<Address>,
 }
 
 /// A part of the device's file.
@@ -100,7 +105,9 @@ impl VfioDevice {
     ) -> Result<Self, BusError> {
         let name = address.to_string();
         let (function, way) = find::find(sysfs, dev, address, options)?;
-        let claim = Claim::take(address)?;
+        let claim = OPENED.take(address).ok_or_else(|| {
+            error::wrong(&name, "this process has it already: a device is one port")
+        })?;
         let Handle {
             file,
             member,
@@ -428,29 +435,5 @@ impl Device for VfioDevice {
 
     fn clock(&self) -> TscClock {
         TscClock::get()
-    }
-}
-
-/// The devices that this process has: one that is opened twice would have two drivers.
-static CLAIMED: Mutex<Vec<Address>> = Mutex::new(Vec::new());
-
-struct Claim(Address);
-
-impl Claim {
-    fn take(address: Address) -> Result<Self, BusError> {
-        let mut claimed = CLAIMED.lock().unwrap_or_else(PoisonError::into_inner);
-        if claimed.contains(&address) {
-            let what = "this process has it already: a device is one port";
-            return Err(error::wrong(&address.to_string(), what));
-        }
-        claimed.push(address);
-        Ok(Self(address))
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        let mut claimed = CLAIMED.lock().unwrap_or_else(PoisonError::into_inner);
-        claimed.retain(|address| *address != self.0);
     }
 }

@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::fence;
+use std::sync::{Mutex, PoisonError};
 
 use pollux_mempool::IovaMap;
 use tempfile::TempDir;

@@ -6,10 +6,14 @@ use pollux_mempool::time::Ns;
 
 use super::registers::{card, clop, event, host, port, timing, tlb, tx};
 use crate::bus::registers::Register;
-use crate::bus::{Bus, BusError, Claim, Device};
+use crate::bus::{Bus, BusError, Claim, Claims, Device};
 use crate::clock::Clock;
 use crate::grant::MemoryGrant;
 use crate::quarantine::Quarantine;
+
+/// The cards that have a driver, by the addresses of their [`Device`]s: two that program one device
+/// would each have it write to memory that is the other's to give.
+static DRIVEN: Claims<usize> = Claims::new();
 
 /// Bytes of BAR 0.
 const WINDOW: usize = 128 << 10;
@@ -68,7 +72,7 @@ pub(super) struct Counts {
 /// The card, its registers, and the time in its world. Clones are the same card.
 pub(super) struct Nic<D: Device> {
     /// No other driver has the card. Dropped before the device.
-    claim: Arc<Claim>,
+    claim: Arc<Claim<usize>>,
     pub(super) device: Arc<D>,
     /// For what is mapped for the card.
     pub(super) grant: MemoryGrant,
@@ -97,12 +101,18 @@ impl<D: Device> Nic<D> {
     /// It is no such card, or one of another version, or it lacks what this driver needs, or another
     /// driver has it.
     pub(super) fn new(device: Arc<D>, grant: MemoryGrant) -> Result<Self, BusError> {
-        let claim = Arc::new(Claim::new(&device)?);
+        let claim = DRIVEN
+            .take(Arc::as_ptr(&device).addr())
+            .ok_or_else(|| BusError::Device {
+                device: device.name().into(),
+                what: "this program has a port or streams on it already: stop and drop those first"
+                    .into(),
+            })?;
         let bus = device.bar(0, WINDOW)?;
         let clock = device.clock();
         let (at, has) = (Blocks::default(), Counts::default());
         let mut nic = Self {
-            claim,
+            claim: Arc::new(claim),
             device,
             grant,
             bus,

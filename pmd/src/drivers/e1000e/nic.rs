@@ -107,7 +107,7 @@ impl<D: Device> Nic<D> {
         }
         let is_back = || {
             let read_nvm = self.bus.read32(EECD.at) & EECD_AUTO_RD != 0;
-            // One that does not take these writes has not taken the reset either.
+            // One that has not taken the zeros that `quiesce` writes has not taken the reset either.
             let is_off =
                 self.bus.read32(RCTL.at) & RCTL_EN == 0 && self.bus.read32(TCTL.at) & TCTL_EN == 0;
             read_nvm && is_off && self.bus.read32(CTRL.at) & CTRL_RST == 0

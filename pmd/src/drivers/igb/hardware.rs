@@ -63,7 +63,7 @@ impl<B: Bus, C: Clock> Hardware<B, C> {
             return Err("it is gone: all its registers read ones; plug it in again");
         }
         let back = self.wait(|| {
-            // It does nothing before it is told to: one that does has not seen the reset.
+            // One that has not taken the zeros above has not taken the reset either.
             let is_off =
                 bus.read32(RCTL.at) & RCTL_ENABLE == 0 && bus.read32(TCTL.at) & TCTL_ENABLE == 0;
             is_off && bus.read32(CTRL.at) & CTRL_RESET == 0

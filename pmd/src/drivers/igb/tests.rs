@@ -160,6 +160,15 @@ impl Running {
 
     /// Stops the port: the ledger balances and the pool is full.
     fn stop(self) -> (Port<Configured>, Ledger) {
+        let (port, pool, ledger) = self.try_stop();
+        let port = port.unwrap();
+        ledger.check().unwrap();
+        assert_eq!(pool.available(), pool.buffers());
+        (port, ledger)
+    }
+
+    /// Stops the port, whatever comes of it.
+    fn try_stop(self) -> (Result<Port<Configured>, PortError>, Mempool, Ledger) {
         let Self {
             port,
             rx,
@@ -170,10 +179,7 @@ impl Running {
             ..
         } = self;
         drop(cache);
-        let port = port.stop(rx, tx).unwrap();
-        ledger.check().unwrap();
-        assert_eq!(pool.available(), pool.buffers());
-        (port, ledger)
+        (port.stop(rx, tx), pool, ledger)
     }
 }
 

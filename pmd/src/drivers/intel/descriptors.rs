@@ -49,8 +49,8 @@ impl Ring {
     }
 
     /// The ring of `size` descriptors, a power of two of at least [`MIN_RING`], `offset` bytes
-    /// into a region that the device reaches at these addresses. `None` if it is not there, or not in one piece for
-    /// the device.
+    /// into a region that the device reaches at these addresses. `None` if it is not there, or not
+    /// in one piece for the device.
     pub(crate) fn new(
         region: &Arc<MemoryRegion>,
         addresses: &IovaMap,

@@ -61,12 +61,10 @@ impl Front {
         self.tx.iter().for_each(|slot| slot.pause());
         let is_acknowledged = self.part(connection, &ended, &loan);
         for ring in self.rx.iter().filter_map(|slot| slot.take()) {
-            let buffers = ring.buffers();
-            loan.keep(ring, buffers);
+            loan.keep(ring.buffers(), ring);
         }
         for ring in self.tx.iter().filter_map(|slot| slot.take()) {
-            let buffers = ring.buffers();
-            loan.keep(ring, buffers);
+            loan.keep(ring.buffers(), ring);
         }
         if loan.is_told() && !is_acknowledged {
             state.lent.hold(loan);
@@ -133,7 +131,6 @@ impl Front {
         let mut talk = Talk {
             connection,
             acknowledged: false,
-            _grant: self.grant,
         };
         let features = self.negotiate(&mut talk)?;
         let rings = RingFeatures::of(features).ok_or_else(|| {
@@ -185,17 +182,16 @@ impl Front {
         }
         loan.set_regions(&regions);
         state.set_shared(self.pool.region());
-        talk.share(&regions)?;
+        talk.share(&regions, self.grant)?;
         loan.set_told();
         let begun = talk.begin(&memory, features, rings);
         if let Err(ended) = begun {
             // It may know some of them.
             for ring in rx {
-                let buffers = ring.buffers();
-                loan.keep(ring, buffers);
+                loan.keep(ring.buffers(), ring);
             }
             for ring in tx {
-                loan.keep(ring, 0);
+                loan.keep(0, ring);
             }
             return Err(ended);
         }
@@ -277,8 +273,6 @@ struct Talk<'a> {
     connection: &'a Connection,
     /// It says how each request went.
     acknowledged: bool,
-    /// What [`share`](Self::share) takes.
-    _grant: MemoryGrant,
 }
 
 impl Talk<'_> {
@@ -330,7 +324,7 @@ impl Talk<'_> {
     }
 
     /// Shares regions, at their addresses in this process.
-    fn share(&self, regions: &[Arc<MemoryRegion>]) -> Result<(), Ended> {
+    fn share(&self, regions: &[Arc<MemoryRegion>], _grant: MemoryGrant) -> Result<(), Ended> {
         let head = TableHead {
             regions: regions.len() as u32,
             padding: 0,

@@ -88,7 +88,7 @@ impl Loan {
     }
 
     /// Keeps a ring that holds so many buffers, now that it is not polled any more.
-    pub(super) fn keep(&mut self, ring: impl Send + 'static, buffers: usize) {
+    pub(super) fn keep(&mut self, buffers: usize, ring: impl Send + 'static) {
         self.kept.push(Box::new(ring));
         self.buffers += buffers;
     }

@@ -8,12 +8,11 @@ use super::super::model::Card;
 use super::super::registers::{RDBAH, RDBAL};
 use super::{Bench, MAC, frame_to, ipv4, probe};
 use crate::bus::fake::{FakeDevice, grant};
-use crate::driver::Statistics;
 use crate::drivers::quiet;
 use crate::ledger::Cause;
-use crate::port::{Port, PortConfig, RxState, Started, StartedPort};
+use crate::port::{PortConfig, RxState, StartedPort};
 use crate::quarantine::leaked_buffers;
-use crate::testing::pool;
+use crate::testing::{pool, quarantined};
 
 #[test]
 fn the_link_is_followed() {
@@ -168,15 +167,6 @@ fn a_port_that_is_dropped_while_it_runs_leaves_nothing_running() {
     assert_eq!(pool.available(), pool.buffers());
 }
 
-/// What a port has lent and not got back, by its own count.
-fn quarantined(port: &Port<Started>) -> u64 {
-    let find = |all: Statistics| {
-        all.into_iter()
-            .find(|(name, _)| name == "quarantined_buffers")
-    };
-    find(port.statistics()).unwrap().1
-}
-
 #[test]
 fn dropping_one_queue_leaves_the_others_running() {
     let mut bench = Bench::new("", 2, pool(512, 2048));
@@ -205,19 +195,10 @@ fn dropping_one_queue_leaves_the_others_running() {
     }
     assert_eq!(bench.with(|card, _| card.sent[0].len()), 200);
     assert_eq!(quarantined(&bench.started.port), posted);
-    let Bench {
-        device,
-        started,
-        pool,
-        cache,
-        ..
-    } = bench;
+    let (device, started, pool) = bench.without_cache();
     let StartedPort { port, rx, tx } = started;
-    drop((rx, tx, cache));
-    assert_eq!(
-        pool.available() as u64,
-        pool.buffers() as u64 - quarantined(&port)
-    );
+    drop((rx, tx));
+    assert_eq!(pool.available(), pool.buffers() - quarantined(&port));
     assert!(quarantined(&port) > posted);
     drop(port);
     assert_eq!(pool.available(), pool.buffers());
@@ -261,14 +242,7 @@ fn buffers_of_a_device_that_reads_all_ones_are_not_reused() {
     for iommu in [false, true] {
         let bench = Bench::new("", 1, pool(256, 2048));
         bench.with(|_, world| world.no_iommu = !iommu);
-        let Bench {
-            device,
-            started,
-            pool,
-            cache,
-            ..
-        } = bench;
-        drop(cache);
+        let (device, started, pool) = bench.without_cache();
         let posted = posted(&device);
         device.unplug();
         let before = leaked_buffers();
@@ -301,14 +275,7 @@ fn a_device_that_never_comes_to_rest_keeps_its_buffers() {
                 card.stubborn = true;
                 (world.stubborn, world.no_iommu) = (stubborn, !iommu);
             });
-            let Bench {
-                device,
-                started,
-                pool,
-                cache,
-                ..
-            } = bench;
-            drop(cache);
+            let (device, started, pool) = bench.without_cache();
             let posted = posted(&device);
             let StartedPort { port, rx, tx } = started;
             if dropped {
@@ -452,14 +419,7 @@ fn a_loop_does_nothing_but_work() {
 fn registers_that_read_as_after_a_reset_prove_nothing() {
     let bench = Bench::new("", 1, pool(256, 2048));
     bench.with(|_, world| (world.stubborn, world.no_iommu) = (true, true));
-    let Bench {
-        device,
-        started,
-        pool,
-        cache,
-        ..
-    } = bench;
-    drop(cache);
+    let (device, started, pool) = bench.without_cache();
     let posted = posted(&device);
     let StartedPort { port, rx, tx } = started;
     drop(port.stop(rx, tx).unwrap());

@@ -61,6 +61,12 @@ impl Bench {
         }
     }
 
+    /// Its parts, when the buffers of its cache are back in the pool.
+    fn without_cache(self) -> (FakeDevice<Card>, StartedPort, Mempool) {
+        drop(self.cache);
+        (self.device, self.started, self.pool)
+    }
+
     fn with<T>(&self, look: impl FnOnce(&mut Card, &mut World) -> T) -> T {
         self.device.with(look)
     }

@@ -5,6 +5,7 @@ use crate::Cause;
 use crate::drivers::igb::model::MAC;
 use crate::drivers::quiet;
 use crate::net::testing::Frame;
+use crate::testing::quarantined;
 use pollux_mempool::MbufFlags;
 
 /// A datagram to the port, from another UDP port each time.
@@ -101,13 +102,6 @@ fn what_the_device_loses_by_itself_is_in_the_ledger() {
     assert!(balance.dropped_for(Cause::RingFull) > 4096, "{balance}");
 }
 
-/// What a port has lent and not got back, by its own count.
-fn quarantined(port: &Port<Started>) -> usize {
-    let all = port.statistics();
-    let found = all.iter().find(|(name, _)| name == "quarantined_buffers");
-    found.unwrap().1 as usize
-}
-
 #[test]
 fn dropping_one_queue_leaves_the_others_running() {
     for deaf in [false, true] {
@@ -159,16 +153,8 @@ fn after_stop(spoil: impl Fn(&World), iommu: bool) -> (usize, usize) {
     let pf = Running::new(world.pf("").unwrap(), 2);
     world.pf.with(|_, world| world.no_iommu = !iommu);
     spoil(&world);
-    let Running {
-        port,
-        rx,
-        tx,
-        pool,
-        cache,
-        ..
-    } = pf;
-    drop(cache);
-    assert!(port.stop(rx, tx).is_err());
+    let (stopped, pool, _) = pf.try_stop();
+    assert!(stopped.is_err());
     (pool.available(), pool.buffers())
 }
 
@@ -203,16 +189,8 @@ fn a_virtual_function_that_never_comes_to_rest_keeps_its_buffers() {
         let driver = igbvf::open(device.clone().into(), &spec(""), grant()).unwrap();
         let vf = Running::new(Port::new("vf", driver), 1);
         device.with(|_, world| (world.stubborn, world.no_iommu) = (stubborn, !iommu));
-        let Running {
-            port,
-            rx,
-            tx,
-            pool,
-            cache,
-            ..
-        } = vf;
-        drop(cache);
-        assert_eq!(port.stop(rx, tx).is_err(), missing > 0);
+        let (stopped, pool, _) = vf.try_stop();
+        assert_eq!(stopped.is_err(), missing > 0);
         assert_eq!(pool.available(), pool.buffers() - missing);
         pf.stop();
     }
@@ -283,16 +261,8 @@ fn the_link_is_followed() {
     world.pf.unplug();
     let link = pf.port.link();
     assert_eq!((link.up, link.gone), (false, true));
-    let Running {
-        port,
-        rx,
-        tx,
-        cache,
-        pool,
-        ..
-    } = pf;
-    drop(cache);
-    let error = port.stop(rx, tx).err().unwrap().to_string();
+    let (stopped, pool, _) = pf.try_stop();
+    let error = stopped.err().unwrap().to_string();
     assert!(error.contains("it is gone"), "{error}");
     assert_eq!(pool.available(), pool.buffers());
 }

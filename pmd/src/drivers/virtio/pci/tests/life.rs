@@ -3,8 +3,8 @@
 use super::*;
 use crate::RxState;
 use crate::driver::Link;
-use crate::port::Started;
 use crate::quarantine::leaked_buffers;
+use crate::testing::quarantined;
 
 fn link(up: bool, changes: u64) -> Link {
     Link {
@@ -83,13 +83,6 @@ fn a_device_that_is_unplugged_is_noticed_and_let_go() {
     rig.ledger.check().unwrap();
     assert_eq!(sent.packets() + sent.errors(), rig.handed);
     assert!(device.with(|_, world| world.reachable().is_empty()));
-}
-
-/// What a port has lent and not got back, by its own count.
-fn quarantined(port: &Port<Started>) -> usize {
-    let all = port.statistics();
-    let found = all.iter().find(|(name, _)| name == "quarantined_buffers");
-    found.unwrap().1 as usize
 }
 
 #[test]
