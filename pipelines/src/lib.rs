@@ -12,6 +12,7 @@
 //! | [`stages`] | decompress, build, rings, decide, answer |
 //! | [`simd`] | sixteen numbers at once, with what the CPU offers |
 
+mod clocks;
 pub mod formats;
 pub mod l0;
 pub mod merge;

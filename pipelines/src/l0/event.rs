@@ -32,8 +32,12 @@ pub struct EventHead {
     pub timestamp: u64,
     /// Bit s: source s contributed.
     pub sources: u16,
-    /// All sources contributed.
+    /// All sources contributed, with all of their hits.
     pub complete: bool,
+    /// Hits were left out, as the event has no room for more.
+    pub truncated: bool,
+    /// Sources disagreed on the time, and none had a majority: this is the event of some of them.
+    pub disputed: bool,
     /// Number of hits.
     pub hits: u16,
     /// When its first fragment came, on the clock.
@@ -66,7 +70,8 @@ struct Head {
     step: u8,
     ring_count: u8,
     late: u8,
-    reserved: [u8; 2],
+    truncated: u8,
+    disputed: u8,
 }
 
 const FRONT: usize = size_of::<Front>();
@@ -107,6 +112,8 @@ impl<'a> EventView<'a> {
             timestamp: self.front.head.timestamp,
             sources: self.front.head.sources,
             complete: self.front.head.complete != 0,
+            truncated: self.front.head.truncated != 0,
+            disputed: self.front.head.disputed != 0,
             hits: self.hits.len() as u16,
             arrival: Tsc(self.front.head.arrival),
         }

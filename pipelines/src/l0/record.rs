@@ -286,6 +286,7 @@ mod tests {
                 complete: false,
                 hits: 77,
                 arrival: Tsc(5),
+                ..EventHead::default()
             };
             let mut event = draft
                 .finish(&head, Span::default())

@@ -30,6 +30,17 @@ pub struct SourceCounts {
     pub duplicate_fragments: Count,
     /// Events that were closed without this source.
     pub absent: Count,
+    /// Events that this source contributed to and most others did not, while most others had events
+    /// of their own.
+    pub apart: Count,
+    /// Frames that were refused because the source's time stamps differ from those of most others.
+    pub skewed: Count,
+    /// Frames with a time stamp too far ahead, of a source that came back.
+    pub out_of_window: Count,
+    /// 1 while the source differs from the majority, else 0.
+    pub off: Count,
+    /// Frames on this source's port that claim to be of another configured board.
+    pub misrouted: Count,
 }
 
 /// What is counted for events.
@@ -45,10 +56,14 @@ pub struct EventCounts {
     pub forced: Count,
     /// Fragments, or merged hits, that did not fit their event.
     pub overfull: Count,
+    /// Events of which hits were left out for want of room.
+    pub truncated: Count,
+    /// Events that were closed while sources disagreed on the time, and none had a majority.
+    pub disputed: Count,
     /// Fragments of events, or merged events, for which there was no buffer: somebody behind the pipeline holds more
     /// events than was said.
     pub no_buffer: Count,
-    /// Times that the time stamps went back after a pause, and building began anew.
+    /// Times that the time of a majority jumped, and building began anew.
     pub resyncs: Count,
     /// Hits in built events.
     pub hits: Count,
@@ -78,5 +93,42 @@ impl L0Stats {
             sources: (0..sources).map(|_| SourceCounts::default()).collect(),
             events: EventCounts::default(),
         })
+    }
+
+    /// What is wrong with a source, in words of reports and metrics; nothing for one that there is
+    /// not. A source is named for what it has done since the start of the run:
+    ///
+    /// | word | when |
+    /// | --- | --- |
+    /// | `clock` | its time stamps differ from those of most others: frames refused as `clock-skew`, 1 % as `out-of-window`, or 5 % of the events are its own alone |
+    /// | `late` | 5 % of its frames came when their events were closed |
+    /// | `absent` | it contributed to less than half of the events |
+    /// | `sequence` | its sequence numbers began anew in 1 % of its frames |
+    /// | `loss` | 1 % of its frames never came |
+    /// | `duplicates` | 1 % of its frames came twice |
+    /// | `identity` | frames of another board came on its port |
+    #[must_use]
+    pub fn faults(&self, source: usize) -> Vec<&'static str> {
+        let Some(counts) = self.sources.get(source) else {
+            return Vec::new();
+        };
+        let (frames, built) = (counts.frames.get(), self.events.built.get());
+        let (missing, resyncs) = (counts.missing.get(), counts.resyncs.get());
+        let faults = [
+            (
+                "clock",
+                counts.skewed.get() + counts.off.get() > 0
+                    || 100 * counts.out_of_window.get() > frames
+                    || 20 * counts.apart.get() > built,
+            ),
+            ("late", 20 * counts.late.get() > frames),
+            ("absent", 2 * counts.absent.get() > built),
+            ("sequence", resyncs > 1 && 100 * resyncs > frames),
+            ("loss", 100 * missing > frames + missing),
+            ("duplicates", 100 * counts.duplicates.get() > frames),
+            ("identity", counts.misrouted.get() > 0),
+        ];
+        let holds = faults.into_iter().filter(|&(_, holds)| holds);
+        holds.map(|(name, _)| name).collect()
     }
 }

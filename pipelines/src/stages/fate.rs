@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pollux_pmd::{Cause, Tally};
 
-use crate::l0::{Fragment, L0Stats};
+use crate::l0::{Fragment, L0Stats, MAX_SOURCES};
 use crate::registry::StageEnv;
 
 /// What became of a fragment: it is in an event, or of no use for a cause.
@@ -15,6 +15,8 @@ pub(super) type Fate = Result<(), Cause>;
 pub(super) struct Fates {
     /// What will be counted for the present frame.
     frame: Option<Fate>,
+    /// Frames whose fragments are in a timeline on trial, by their sources.
+    on_trial: [u64; MAX_SOURCES],
     stats: Arc<L0Stats>,
     tally: Tally,
 }
@@ -26,32 +28,57 @@ impl Fates {
         env.ledger.add(stage, tally.view());
         Self {
             frame: None,
+            on_trial: [0; MAX_SOURCES],
             stats: Arc::clone(&env.stats),
             tally,
         }
     }
 
+    /// Counts a fragment; `on_trial` says that what became of it is not known yet.
     #[inline]
-    pub(super) fn count(&mut self, fragment: &Fragment, fate: Fate) {
+    pub(super) fn count(&mut self, fragment: &Fragment, fate: Fate, on_trial: bool) {
         let frame = match self.frame {
             Some(first) if fate.is_err() => first,
             _ => fate,
         };
         self.frame = (!fragment.ends_frame).then_some(frame);
         let ended = fragment.ends_frame.then_some(frame);
+        let source = usize::from(fragment.source);
         match ended {
+            Some(Ok(())) if on_trial => self.on_trial[source % MAX_SOURCES] += 1,
             Some(Ok(())) => self.tally.count_delivered(1),
-            Some(Err(cause)) => self.tally.count_dropped(cause, 1),
+            Some(Err(cause)) => self.lose(source, cause, 1),
             None => {}
         }
-        if let Some(counts) = self.stats.sources.get(usize::from(fragment.source)) {
-            match fate {
-                Err(Cause::Late) => counts.late_fragments.add(1),
-                Err(Cause::Duplicate) => counts.duplicate_fragments.add(1),
-                Err(Cause::NoMbuf) => self.stats.events.no_buffer.add(1),
+        if let (Err(cause), Some(counts)) = (fate, self.stats.sources.get(source)) {
+            match cause {
+                Cause::Late => counts.late_fragments.add(1),
+                Cause::Duplicate => counts.duplicate_fragments.add(1),
+                Cause::NoMbuf => self.stats.events.no_buffer.add(1),
                 _ => {}
             }
-            counts.late.add(u64::from(ended == Some(Err(Cause::Late))));
+        }
+    }
+
+    /// What becomes of the frames on trial.
+    pub(super) fn settle(&mut self, fate: Fate) {
+        for (source, frames) in std::mem::take(&mut self.on_trial).into_iter().enumerate() {
+            match fate {
+                Ok(()) => self.tally.count_delivered(frames),
+                Err(cause) => self.lose(source, cause, frames),
+            }
+        }
+    }
+
+    fn lose(&mut self, source: usize, cause: Cause, frames: u64) {
+        self.tally.count_dropped(cause, frames);
+        if let Some(counts) = self.stats.sources.get(source) {
+            match cause {
+                Cause::Late => counts.late.add(frames),
+                Cause::ClockSkew => counts.skewed.add(frames),
+                Cause::OutOfWindow => counts.out_of_window.add(frames),
+                _ => {}
+            }
         }
     }
 }

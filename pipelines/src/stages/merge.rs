@@ -182,6 +182,8 @@ impl Windows {
             // There are no more than MAX_SOURCES.
             sources: window.sources as u16,
             complete,
+            truncated: false,
+            disputed: false,
             hits: window.hits.len() as u16,
             arrival: window.arrival,
         };
@@ -207,7 +209,7 @@ impl Stage for MergeHits {
     fn process(&mut self, batch: &mut Batch<Fragments>, out: &mut impl Sink<Event>) {
         for fragment in batch.as_slice().iter().flat_map(Fragments::iter) {
             let fate = self.add(&fragment, out);
-            self.fates.count(&fragment, fate);
+            self.fates.count(&fragment, fate, false);
         }
         self.tell();
     }

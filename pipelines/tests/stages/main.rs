@@ -4,6 +4,7 @@
 
 mod answer;
 mod bad_input;
+mod boards;
 mod build;
 mod build_model;
 mod chain;

@@ -126,6 +126,8 @@ impl Draft {
                 guard: span.guard,
                 width: span.width,
                 complete: u8::from(head.complete),
+                truncated: u8::from(head.truncated),
+                disputed: u8::from(head.disputed),
                 step: BUILT,
                 ..Head::default()
             };

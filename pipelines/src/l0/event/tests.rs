@@ -14,6 +14,8 @@ const HEAD: EventHead = EventHead {
     complete: true,
     hits: 5,
     arrival: Tsc(9),
+    truncated: false,
+    disputed: false,
 };
 
 #[test]

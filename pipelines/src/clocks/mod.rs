@@ -1,0 +1,615 @@
+//! Time by majority: which source's time stamps to believe.
+//!
+//! The clock of a source may have an offset, drift, jump, or be random. Time is therefore kept for
+//! each source, and an event builder moves on only to what a majority of the sources has reached.
+//!
+//! - A source *goes on* when its time stamp is not behind its last one, and ahead of it by the
+//!   horizon at most, plus the time that has passed since: idle time is no jump.
+//! - A source that does not go on, or speaks for the first time, is compared with the others. If
+//!   most of them are near its time stamp, it belongs to the main timeline. Else it opens a second
+//!   timeline, on trial: its fragments are kept apart. If a majority follows, time has jumped (a
+//!   new spill), and the second timeline becomes the main one; nothing of it is lost. If the source
+//!   comes back, the time stamp was a stray one. If neither happens within the deadline, the source
+//!   is *off*.
+//! - A source that goes on may be ahead of the others, or behind. Once in a deadline its time is
+//!   compared with what the others have reached a deadline later ([`Clocks::vote`]). One that most
+//!   others have not reached is off. So is one whose fragments have all been late for a deadline.
+//! - A source that is off moves nothing: what it sends is refused ([`Cause::ClockSkew`]) unless it
+//!   agrees with the others to the deadline. It is believed again after some frames that do.
+//! - Where there is no majority (two sources, or two pairs), both timelines go on, and their events
+//!   say so ([`Clocks::is_disputed`]), until one side has a majority or is silent.
+//!
+//! Times are in units of the caller's, for example slots. Memory is constant.
+
+mod clock;
+#[cfg(test)]
+mod tests;
+
+use pollux_mempool::time::Ns;
+use pollux_pmd::Cause;
+
+use self::clock::{Clock, NEVER};
+use crate::stage::Moment;
+
+/// How long a silent source has a say about what time it is.
+const LIVE: Ns = Ns(1_000_000_000);
+/// Late frames in a row, for at least a deadline, that put a source off; frames of a single source
+/// that prove a jump.
+const LATE_RUN: u32 = 8;
+/// Frames in a row in agreement after which a source that was off is believed again.
+const AGREED: u32 = 8;
+
+/// Ties in a row that make a dispute of a difference.
+const TIES: u32 = 2;
+
+/// A timeline: an index into the two that a builder keeps.
+pub(crate) type Line = usize;
+/// The timeline of the majority.
+pub(crate) const MAIN: Line = 0;
+/// The one on trial, or in dispute.
+pub(crate) const OTHER: Line = 1;
+
+/// Parameters of [`Clocks`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClockOptions {
+    pub(crate) sources: usize,
+    /// How far a time stamp may be ahead of the last one of its source, and of the others.
+    pub(crate) horizon: u64,
+    /// How long sources wait for each other.
+    pub(crate) deadline: Ns,
+    /// Units of time in a nanosecond.
+    pub(crate) units_per_ns: f64,
+}
+
+/// What a builder has to do with its timelines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Close all events of the main timeline; the other one takes its place.
+    Adopted,
+    /// Forget the other timeline, whose frames are lost for this cause.
+    Rejected(Cause),
+    /// There is no majority: close events of both timelines from now on.
+    Disputed,
+    /// There is no majority, and these sources (bit s: source s) are ahead: with their events from
+    /// this time on they go on in the other timeline.
+    Split { ahead: u64, from: u64 },
+    /// The dispute is over: close all events of the other timeline.
+    Joined,
+}
+
+/// What a majority says to a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Vote {
+    /// It has come to it, or nobody contradicts.
+    Reached,
+    /// As many have come to it as have not.
+    Tie,
+    /// Most are still behind it.
+    Ahead,
+}
+
+/// What to do with a fragment that is behind what was closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Late {
+    /// Refuse it.
+    Refused(Cause),
+    /// Most sources are behind what was closed: go back there.
+    StepBack,
+    /// Its source goes on in the other timeline.
+    Moved,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Other {
+    Unused,
+    Trial {
+        opened: Moment,
+        frames: u32,
+        /// For which cause its frames are lost if its source comes back.
+        stray: Cause,
+    },
+    Disputed,
+}
+
+/// The clocks of all sources.
+#[derive(Debug)]
+pub(crate) struct Clocks {
+    options: ClockOptions,
+    /// The deadline in units of time.
+    tolerance: u64,
+    clocks: Box<[Clock]>,
+    other: Other,
+    /// A split that the builder has not been told of.
+    split: Option<Change>,
+    /// Bit s: the last frames of source s were late.
+    lates: u64,
+}
+
+impl Clocks {
+    /// For at most 64 sources, of which nothing has been heard.
+    pub(crate) fn new(options: ClockOptions) -> Self {
+        let tolerance = options.deadline.0 as f64 * options.units_per_ns;
+        Self {
+            options,
+            tolerance: (tolerance as u64).max(1),
+            clocks: vec![Clock::default(); options.sources].into(),
+            other: Other::Unused,
+            split: None,
+            lates: 0,
+        }
+    }
+
+    /// The timeline of a source.
+    #[inline]
+    pub(crate) fn line(&self, source: usize) -> Line {
+        self.clocks[source].line
+    }
+
+    /// Bit s: source s is in this timeline.
+    pub(crate) fn members(&self, line: Line) -> u64 {
+        self.mask(|clock| clock.line == line)
+    }
+
+    /// Bit s: source s differs from the majority.
+    pub(crate) fn off(&self) -> u64 {
+        self.mask(|clock| clock.off)
+    }
+
+    /// Whether two timelines go on for want of a majority.
+    #[inline]
+    pub(crate) fn is_disputed(&self) -> bool {
+        self.other == Other::Disputed
+    }
+
+    /// Whether the second timeline is on trial, so that nothing of it may be closed.
+    #[inline]
+    pub(crate) fn is_on_trial(&self) -> bool {
+        matches!(self.other, Other::Trial { .. })
+    }
+
+    /// Whether [`change`](Self::change) may have something to say.
+    #[inline]
+    pub(crate) fn is_restless(&self) -> bool {
+        self.other != Other::Unused
+    }
+
+    fn mask(&self, holds: impl Fn(&Clock) -> bool) -> u64 {
+        let bit = |(n, clock): (usize, &Clock)| u64::from(holds(clock)) << n;
+        self.clocks.iter().enumerate().map(bit).sum()
+    }
+
+    /// A frame of `source` begins with `time`; events before `floor` of the main timeline are
+    /// closed. If it is admitted, it belongs to the [`line`](Self::line) of its source.
+    ///
+    /// # Errors
+    /// The cause for which all of the frame is refused.
+    #[inline]
+    pub(crate) fn admit(
+        &mut self,
+        source: usize,
+        time: u64,
+        at: Moment,
+        floor: u64,
+    ) -> Result<(), Cause> {
+        let clock = &mut self.clocks[source];
+        let goes_on = time >= clock.said && time - clock.said <= self.options.horizon;
+        if clock.is_plain && goes_on && at < clock.probe_due {
+            clock.heard = at;
+            return Ok(());
+        }
+        self.judge(source, time, at, floor)
+    }
+
+    /// `source` has come to `time` in its timeline, of which `time` was admitted.
+    #[inline]
+    pub(crate) fn said(&mut self, source: usize, time: u64) {
+        let clock = &mut self.clocks[source];
+        clock.said = clock.said.max(time);
+    }
+
+    /// A fragment of `source` was in time.
+    #[inline]
+    pub(crate) fn in_time(&mut self, source: usize) {
+        if self.lates != 0 {
+            self.lates &= !(1 << source);
+            self.clocks[source].late = 0;
+        }
+    }
+
+    #[cold]
+    fn judge(&mut self, source: usize, time: u64, at: Moment, floor: u64) -> Result<(), Cause> {
+        self.probe(source, at);
+        let clock = self.clocks[source];
+        if let Some((said, heard)) = clock.before
+            && self.goes_on(said, heard, time, at)
+        {
+            self.enter(source, MAIN, time, at);
+            return Ok(());
+        }
+        let known = clock.is_known && !clock.off;
+        let on_trial = self.is_on_trial() && clock.line == OTHER;
+        let in_main = self.agrees(source, MAIN, time, at);
+        if on_trial && time >= floor && in_main == Some(true) {
+            self.enter(source, MAIN, time, at);
+            return Ok(());
+        }
+        if known && self.goes_on(clock.said, clock.heard, time, at) {
+            let clock = &mut self.clocks[source];
+            clock.heard = at;
+            clock.set_probe(time, at, self.options.deadline);
+            self.count_trial(source);
+            return Ok(());
+        }
+        // What it has said lately contradicts itself.
+        let lately = known && clock.line == MAIN && clock.is_live(at);
+        let went_back = lately && time < clock.said && time < floor;
+        let went_ahead = lately && time > clock.said;
+        let in_other = self.agrees(source, OTHER, time, at) == Some(true);
+        let line = match in_main {
+            Some(true) if !went_back => Some(MAIN),
+            _ if in_other => Some(OTHER),
+            // Nobody else is heard, and it has said nothing else of late: nobody contradicts.
+            None if !went_back && !went_ahead => {
+                self.clocks[source].off = false;
+                Some(MAIN)
+            }
+            _ => None,
+        };
+        if let Some(line) = line {
+            self.enter(source, line, time, at);
+            return Ok(());
+        }
+        if clock.off {
+            self.clocks[source].agreed = 0;
+            return Err(Cause::ClockSkew);
+        }
+        let stray = if time < floor {
+            Cause::Late
+        } else {
+            Cause::OutOfWindow
+        };
+        if self.other != Other::Unused {
+            self.forget_if_lost(source, at);
+            return Err(stray);
+        }
+        self.other = Other::Trial {
+            opened: at,
+            frames: 0,
+            stray,
+        };
+        self.enter(source, OTHER, time, at);
+        Ok(())
+    }
+
+    /// A source has no place in either timeline. After a while it is compared with the others as if
+    /// it had said nothing.
+    fn forget_if_lost(&mut self, source: usize, at: Moment) {
+        let clock = &mut self.clocks[source];
+        if clock.late == 0 {
+            clock.late_since = at;
+        }
+        clock.late += 1;
+        self.lates |= 1 << source;
+        if clock.late >= LATE_RUN && clock.late_since.after(self.options.deadline) < at {
+            *clock = Clock::default();
+        }
+    }
+
+    /// Whether a source that was at `said` may be at `time` now.
+    fn goes_on(&self, said: u64, heard: Moment, time: u64, at: Moment) -> bool {
+        time >= said && time - said <= self.options.horizon.saturating_add(self.passed(heard, at))
+    }
+
+    /// Time that has passed between two moments, in units.
+    fn passed(&self, from: Moment, to: Moment) -> u64 {
+        (to.0.saturating_sub(from.0) as f64 * self.options.units_per_ns) as u64
+    }
+
+    /// The others that have a say in a timeline.
+    fn voters(&self, line: Line, at: Moment) -> impl Iterator<Item = (usize, &Clock)> {
+        let clocks = self.clocks.iter().enumerate();
+        clocks.filter(move |(_, clock)| clock.line == line && !clock.off && clock.is_live(at))
+    }
+
+    /// Whether most others in a timeline are near a time; `None` where nobody else is heard.
+    fn agrees(&self, source: usize, line: Line, time: u64, at: Moment) -> Option<bool> {
+        let reach = if self.clocks[source].off {
+            self.tolerance
+        } else {
+            self.options.horizon
+        };
+        self.is_near(source, line, time, at, reach)
+    }
+
+    fn is_near(
+        &self,
+        source: usize,
+        line: Line,
+        time: u64,
+        at: Moment,
+        reach: u64,
+    ) -> Option<bool> {
+        let (mut near, mut all) = (0, 0);
+        for (_, other) in self.voters(line, at).filter(|&(n, _)| n != source) {
+            let last = other.said.saturating_add(self.passed(other.heard, at));
+            all += 1;
+            near += usize::from(
+                time >= other.said.saturating_sub(reach) && time <= last.saturating_add(reach),
+            );
+        }
+        (all > 0).then_some(2 * near >= all)
+    }
+
+    /// Whether a time of a source is near that of most others in its timeline, to the deadline.
+    pub(crate) fn is_in_step(&self, source: usize, time: u64, at: Moment) -> bool {
+        let line = self.clocks[source].line;
+        line == OTHER || self.is_near(source, line, time, at, self.tolerance) != Some(false)
+    }
+
+    /// Whether others in the timeline of a source have been heard within the last deadline.
+    pub(crate) fn has_company(&self, source: usize, at: Moment) -> bool {
+        let recent = |clock: &Clock| at <= clock.heard.after(self.options.deadline);
+        let mut others = self.voters(self.clocks[source].line, at);
+        others.any(|(n, clock)| n != source && recent(clock))
+    }
+
+    /// Puts a source into a timeline, at a time.
+    fn enter(&mut self, source: usize, line: Line, time: u64, at: Moment) {
+        let deadline = self.options.deadline;
+        let on_trial = self.is_on_trial();
+        let clock = &mut self.clocks[source];
+        if line == OTHER {
+            if clock.line == MAIN && clock.is_known && !clock.off && on_trial {
+                clock.before = Some((clock.said, clock.heard));
+            }
+            clock.off = false;
+        } else {
+            clock.before = None;
+            clock.agreed += 1;
+            clock.off &= clock.agreed < AGREED;
+        }
+        if clock.line != line {
+            clock.probe_due = NEVER;
+        }
+        (clock.line, clock.said, clock.heard) = (line, time, at);
+        clock.is_known = true;
+        clock.set_probe(time, at, deadline);
+        self.count_trial(source);
+        self.set_plain(source);
+    }
+
+    /// Counts a frame of the trial.
+    fn count_trial(&mut self, source: usize) {
+        if let Other::Trial { frames, .. } = &mut self.other {
+            *frames += u32::from(self.clocks[source].line == OTHER);
+        }
+    }
+
+    /// Notes whether a source needs no more than the check that it goes on.
+    fn set_plain(&mut self, source: usize) {
+        let on_trial = self.is_on_trial();
+        let clock = &mut self.clocks[source];
+        clock.is_plain = clock.is_known && !clock.off && !(on_trial && clock.line == OTHER);
+    }
+
+    fn set_all_plain(&mut self) {
+        (0..self.clocks.len()).for_each(|source| self.set_plain(source));
+    }
+
+    /// What the sources of a timeline say to a time: those that have come to it, against those that
+    /// have been heard since `since` and have not.
+    pub(crate) fn vote(&self, line: Line, time: u64, since: Moment, now: Moment) -> Vote {
+        let (mut reached, mut behind) = (0, 0);
+        for (_, clock) in self.voters(line, now) {
+            reached += usize::from(clock.said >= time);
+            behind += usize::from(clock.said < time && clock.heard >= since);
+        }
+        if behind > reached {
+            Vote::Ahead
+        } else if behind == reached && behind > 0 {
+            Vote::Tie
+        } else {
+            Vote::Reached
+        }
+    }
+
+    /// Compares what a source said a deadline ago with where the others are now.
+    fn probe(&mut self, source: usize, at: Moment) {
+        let clock = self.clocks[source];
+        let (time, since) = clock.probe;
+        let on_trial = self.is_on_trial() && clock.line == OTHER;
+        if at < clock.probe_due || !clock.is_known || clock.off || on_trial {
+            return;
+        }
+        self.clocks[source].probe_due = NEVER;
+        let near_main = || self.is_near(source, MAIN, clock.said, at, self.tolerance);
+        if clock.line == OTHER && near_main() != Some(false) {
+            self.enter(source, MAIN, clock.said, at);
+            return;
+        }
+        match self.vote(clock.line, time, since, at) {
+            Vote::Reached => self.clocks[source].ties = 0,
+            Vote::Ahead => self.put_off(source),
+            // A single one may be a matter of who speaks first.
+            Vote::Tie if clock.ties < TIES => self.clocks[source].ties += 1,
+            Vote::Tie if self.other == Other::Unused => self.divide(time, at),
+            Vote::Tie => {}
+        }
+    }
+
+    fn put_off(&mut self, source: usize) {
+        let clock = &mut self.clocks[source];
+        (clock.off, clock.agreed, clock.late) = (true, 0, 0);
+        (clock.line, clock.before, clock.probe_due) = (MAIN, None, NEVER);
+        self.set_plain(source);
+    }
+
+    /// Those who have come to `time` go on in the other timeline.
+    fn divide(&mut self, time: u64, at: Moment) {
+        let (mut ahead, mut from) = (0, 0);
+        for (n, clock) in self.voters(MAIN, at) {
+            if clock.said >= time {
+                ahead |= 1 << n;
+            } else {
+                from = from.max(clock.said.saturating_add(1));
+            }
+        }
+        let deadline = self.options.deadline;
+        self.other = Other::Disputed;
+        for (n, clock) in self.clocks.iter_mut().enumerate() {
+            if ahead >> n & 1 == 1 {
+                clock.take_side(OTHER, at, deadline);
+            }
+        }
+        self.split = Some(Change::Split { ahead, from });
+        self.set_all_plain();
+    }
+
+    /// The first fragment of a frame of `source`, of `time`, is behind `floor`, the end of what was
+    /// closed in its timeline.
+    pub(crate) fn late(&mut self, source: usize, time: u64, floor: u64, at: Moment) -> Late {
+        let line = self.clocks[source].line;
+        // It may have come so far itself, and have a second fragment for what was closed.
+        let own = self.clocks[source].said.saturating_add(1) >= floor;
+        let (mut reached, mut behind) = (usize::from(own), usize::from(!own));
+        for (_, clock) in self.voters(line, at).filter(|&(n, _)| n != source) {
+            // The last that was closed is before the floor.
+            let has = clock.said.saturating_add(1) >= floor;
+            reached += usize::from(has);
+            behind += usize::from(!has);
+        }
+        // Its clock may be right, and its frames slow.
+        let in_step = self.is_in_step(source, time, at);
+        let clock = &mut self.clocks[source];
+        if !clock.off && behind > reached {
+            return Late::StepBack;
+        }
+        if clock.late == 0 {
+            clock.late_since = at;
+        }
+        clock.late = clock.late.saturating_add(1);
+        self.lates |= 1 << source;
+        let long = clock.late_since.after(self.options.deadline) < at;
+        if clock.off || in_step || clock.late < LATE_RUN || !long {
+            return Late::Refused(Cause::Late);
+        }
+        if behind == reached && self.other == Other::Unused {
+            self.leave_behind(source, floor, at);
+            return Late::Moved;
+        }
+        self.put_off(source);
+        Late::Refused(Cause::ClockSkew)
+    }
+
+    /// A source, and those that are behind `floor` as it is, go on in the other timeline.
+    fn leave_behind(&mut self, source: usize, floor: u64, at: Moment) {
+        self.other = Other::Disputed;
+        for (n, clock) in self.clocks.iter_mut().enumerate() {
+            let behind = clock.line == MAIN
+                && !clock.off
+                && clock.is_live(at)
+                && clock.said.saturating_add(1) < floor;
+            if n == source || behind {
+                clock.take_side(OTHER, at, self.options.deadline);
+            }
+        }
+        self.set_all_plain();
+    }
+
+    /// What has been decided about the other timeline by `now`; asked before and behind each frame
+    /// while the clocks are [restless](Self::is_restless), and now and then.
+    pub(crate) fn change(&mut self, now: Moment) -> Option<Change> {
+        if let Some(split) = self.split.take() {
+            return Some(split);
+        }
+        let live = |line| self.voters(line, now).count();
+        match self.other {
+            Other::Unused => None,
+            Other::Trial {
+                opened,
+                frames,
+                stray,
+            } => {
+                let members = self.members(OTHER).count_ones() as usize;
+                let all = self.clocks.len();
+                if members == 0 {
+                    return Some(self.reject(stray));
+                }
+                if 2 * members > all && (all > 1 || frames >= LATE_RUN) {
+                    return Some(self.adopt());
+                }
+                let over = now >= opened.after(self.options.deadline);
+                over.then(|| self.end_trial(now))
+            }
+            Other::Disputed => {
+                let (main, other) = (live(MAIN), live(OTHER));
+                if other > main {
+                    Some(self.adopt())
+                } else if main > other {
+                    self.reject(Cause::ClockSkew);
+                    Some(Change::Joined)
+                } else {
+                    None
+                }
+            }
+        }
+    }
+
+    /// What becomes of a trial at the end of the input.
+    pub(crate) fn finish(&mut self) -> Option<Change> {
+        let now = self.clocks.iter().map(|clock| clock.heard).max()?;
+        let change = self.change(now);
+        if change.is_some() || !self.is_on_trial() {
+            return change;
+        }
+        Some(self.end_trial(now))
+    }
+
+    fn end_trial(&mut self, now: Moment) -> Change {
+        let members = self.members(OTHER).count_ones() as usize;
+        let stay = self.voters(MAIN, now).count();
+        if members > stay {
+            return self.adopt();
+        }
+        if members < stay {
+            return match self.other {
+                Other::Trial {
+                    frames: 1, stray, ..
+                } => {
+                    // A single frame says nothing of the next one.
+                    for clock in self.clocks.iter_mut().filter(|clock| clock.line == OTHER) {
+                        (clock.line, clock.is_known) = (MAIN, false);
+                    }
+                    self.reject(stray)
+                }
+                _ => self.reject(Cause::ClockSkew),
+            };
+        }
+        self.other = Other::Disputed;
+        self.clocks.iter_mut().for_each(|clock| clock.before = None);
+        self.set_all_plain();
+        Change::Disputed
+    }
+
+    fn adopt(&mut self) -> Change {
+        self.other = Other::Unused;
+        for clock in &mut self.clocks {
+            // Who stays behind is compared with the others before it is heard again.
+            clock.is_known &= clock.line == OTHER;
+            (clock.line, clock.before, clock.probe_due) = (MAIN, None, NEVER);
+        }
+        self.set_all_plain();
+        Change::Adopted
+    }
+
+    fn reject(&mut self, cause: Cause) -> Change {
+        self.other = Other::Unused;
+        for source in 0..self.clocks.len() {
+            if self.clocks[source].line == OTHER {
+                self.put_off(source);
+            }
+        }
+        self.set_all_plain();
+        Change::Rejected(cause)
+    }
+}

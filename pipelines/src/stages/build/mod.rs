@@ -1,0 +1,576 @@
+//! Build: fragments of all sources into events, by time stamp.
+//!
+//! An event is closed when all sources have contributed or when its deadline comes, whichever is
+//! first, and events leave in the order of their time stamps: one that is complete waits for the
+//! older ones. An event that is opened behind a younger one shares that one's deadline, so that no
+//! event waits longer than its own. What comes for a closed event is late. The number of open
+//! events is bounded; when one more is needed, the oldest is closed. The hits of an event are
+//! gathered in its buffer, in the order of the sources.
+//!
+//! Time stamps are not trusted: time is what a majority of the sources says ([`crate::clocks`]).
+//!
+//! - An event that most sources have not come to stays open at its deadline, and those behind it
+//!   keep their own. So a source that is ahead closes nothing of the others, and is put off.
+//! - A source that jumps opens a second timeline. Its events are closed when a majority has
+//!   followed, and forgotten when none does.
+//! - Without a majority events of both timelines are closed, and marked as disputed.
+
+mod timeline;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use pollux_mempool::PoolCache;
+use pollux_mempool::time::Ns;
+use pollux_pmd::Cause;
+use serde::Deserialize;
+
+use self::timeline::{Open, Timeline};
+use super::fate::{Fate, Fates};
+use crate::clocks::{Change, ClockOptions, Clocks, Late, Line, MAIN, OTHER, Vote};
+use crate::formats::hits::MAX_HITS;
+use crate::l0::{Draft, Event, EventHead, Fragment, Fragments, L0Stats, MAX_SOURCES};
+use crate::merge::{SLOT, Span};
+use crate::registry::StageEnv;
+use crate::rich::Hit;
+use crate::stage::{Batch, Moment, Sink, Stage};
+
+/// Options of the stage.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BuildOptions {
+    /// Width of an event in slots of 25 ns, at most 128: fragments whose time stamps fall into the
+    /// same window are one event, and times of its hits count from the window's beginning. A source
+    /// has one fragment in a window; a second one is a duplicate.
+    pub window_slots: u64,
+    /// How long an event waits for its sources, from the arrival of its first fragment.
+    pub deadline_us: u64,
+    /// How far a time stamp may be ahead of the oldest open event, in time of the detector.
+    pub horizon_us: u64,
+    /// Most events that may be open at once.
+    pub max_open: usize,
+}
+
+impl Default for BuildOptions {
+    fn default() -> Self {
+        Self {
+            window_slots: 1,
+            deadline_us: 300,
+            horizon_us: 100_000,
+            max_open: 4096,
+        }
+    }
+}
+
+/// Slots of the widest event: a hit's time within it fits 16 bits.
+const MAX_WINDOW: u64 = 128;
+
+/// Buffers that are asked for before they are needed: they were last used by whoever took the
+/// events at the end of the chain. Half of them at a time, so that they are waited for together.
+const AHEAD: usize = 16;
+
+/// Nanoseconds of a slot.
+const SLOT_NS: u64 = 25;
+
+/// How often, in parts of the deadline, it is asked whether a majority has come to an event that
+/// was held at its deadline.
+const LOOKS: u64 = 8;
+
+/// Most others are taken to have events of their own for so many events without them.
+const APART: u32 = 64;
+
+/// The frame whose fragments are being taken.
+#[derive(Clone, Copy)]
+struct Taking {
+    /// Key of its first fragment.
+    first: u64,
+    /// What becomes of all of it.
+    fate: Fate,
+    /// What becomes of its late fragments, once one was.
+    late: Option<Cause>,
+}
+
+/// The event builder.
+pub struct Build {
+    window: u64,
+    deadline: Ns,
+    /// In windows.
+    horizon: u64,
+    /// Bit s for each source s.
+    all: u16,
+    /// More than half of the sources.
+    majority: u32,
+    /// That of the majority, and that of sources which jumped or are in dispute.
+    lines: [Timeline; 2],
+    clocks: Clocks,
+    taking: Option<Taking>,
+    /// Open events of each source to which no other has contributed.
+    alone: [u32; MAX_SOURCES],
+    /// Events that were closed since the last one to which most sources contributed.
+    apart: u32,
+    max_open: usize,
+    /// Buffers for events.
+    events: PoolCache,
+    /// The next ones, on their way into the processor's cache.
+    ahead: VecDeque<Draft>,
+    stats: Arc<L0Stats>,
+    fates: Fates,
+}
+
+impl Build {
+    /// Makes the stage.
+    ///
+    /// # Errors
+    /// A width, deadline or number that is zero or too large.
+    pub fn new(options: &BuildOptions, env: &mut StageEnv) -> Result<Self, String> {
+        let &BuildOptions {
+            window_slots,
+            deadline_us,
+            horizon_us,
+            max_open,
+        } = options;
+        let sources = env.stats.sources.len();
+        if sources == 0 || sources > MAX_SOURCES {
+            return Err(format!(
+                "{sources} sources: there must be 1 to {MAX_SOURCES}"
+            ));
+        }
+        if !(1..=MAX_WINDOW).contains(&window_slots) {
+            return Err(format!(
+                "window_slots = {window_slots}: it must be 1 to {MAX_WINDOW}"
+            ));
+        }
+        if !(1..=60_000_000).contains(&deadline_us) {
+            return Err(format!(
+                "deadline_us = {deadline_us}: it must be 1 to 60000000 (a minute)"
+            ));
+        }
+        if horizon_us <= deadline_us {
+            return Err(format!(
+                "horizon_us = {horizon_us}: it must be above deadline_us = {deadline_us}, or \
+                 sources that are apart by less than a deadline would be told to differ"
+            ));
+        }
+        if !(2..=1 << 20).contains(&max_open) {
+            return Err(format!("max_open = {max_open}: it must be 2 to 1048576"));
+        }
+        let horizon = horizon_us.saturating_mul(1000 / SLOT_NS) / window_slots;
+        if horizon == 0 {
+            return Err(format!(
+                "horizon_us = {horizon_us}: it must be at least one window"
+            ));
+        }
+        let deadline = Ns(deadline_us * 1000);
+        Ok(Self {
+            window: window_slots,
+            deadline,
+            horizon,
+            all: u16::MAX >> (MAX_SOURCES - sources),
+            majority: sources as u32 / 2 + 1,
+            lines: [(); 2].map(|()| Timeline::with_capacity(max_open)),
+            clocks: Clocks::new(ClockOptions {
+                sources,
+                horizon,
+                deadline,
+                units_per_ns: 1.0 / (SLOT_NS * window_slots) as f64,
+            }),
+            taking: None,
+            alone: [0; MAX_SOURCES],
+            apart: u32::MAX,
+            max_open,
+            events: env
+                .make_events(max_open + AHEAD)
+                .map_err(|e| e.to_string())?,
+            ahead: VecDeque::with_capacity(AHEAD),
+            stats: Arc::clone(&env.stats),
+            fates: Fates::new("build", env),
+        })
+    }
+
+    /// Adds a fragment, whose hits are the first of `places`.
+    #[inline]
+    fn add(
+        &mut self,
+        fragment: &Fragment,
+        places: &[Hit; MAX_HITS],
+        out: &mut impl Sink<Event>,
+    ) -> Fate {
+        // Most windows are one slot wide, and a division takes as long as all else.
+        let (key, slot) = match self.window {
+            1 => (fragment.timestamp, 0),
+            window => (fragment.timestamp / window, fragment.timestamp % window),
+        };
+        let source = usize::from(fragment.source);
+        let taking = match self.taking {
+            Some(taking) => taking,
+            None => self.begin(source, key, fragment.at, out),
+        };
+        self.taking = (!fragment.ends_frame).then_some(taking);
+        taking.fate?;
+        // Within a frame time stamps ascend. There would be no floor above the last of all.
+        if key.wrapping_sub(taking.first) > self.horizon || key == u64::MAX {
+            return Err(Cause::OutOfWindow);
+        }
+        let mut line = self.clocks.line(source);
+        if key < self.lines[line].floor {
+            line = self.late(taking, source, key, fragment, out)?;
+        }
+        self.clocks.said(source, key);
+        let place = match self.lines[line].find(source, key) {
+            Ok(place) => place,
+            Err(place) => self.insert(line, place, key, fragment, out)?,
+        };
+        self.clocks.in_time(source);
+        let timeline = &mut self.lines[line];
+        timeline.point(source, place);
+        let open = &mut timeline.open[place];
+        // The source itself, and those whose hits come behind its own.
+        let heard = open.sources >> source;
+        if heard & 1 == 1 {
+            return Err(Cause::Duplicate);
+        }
+        let off = self.clocks.off();
+        if off != 0 && u64::from(open.sources) & !off == 0 {
+            // So far only sources that are put off have contributed: it begins now.
+            open.arrival = fragment.arrival;
+        }
+        match open.sources.count_ones() {
+            0 => self.alone[source] += 1,
+            1 => self.alone[open.sources.trailing_zeros() as usize] -= 1,
+            _ => {}
+        }
+        open.sources |= 1 << source;
+        if open.sources.count_ones() == self.majority {
+            // The others have as long from now on, whoever opened it, and when.
+            open.deadline = open.deadline.max(fragment.at.after(self.deadline));
+        }
+        let count = fragment.hits.len();
+        let (before, added) = if heard == 0 {
+            (open.draft.hits(), open.draft.append(places, count))
+        } else {
+            let before = open.hits[..source].iter().sum();
+            let added = open.draft.insert(usize::from(before), fragment.hits);
+            (before, added)
+        };
+        if added {
+            open.hits[source] = count as u16;
+            if slot > 0 {
+                let later = (slot * SLOT) as u16;
+                open.draft.delay(usize::from(before), count, later);
+            }
+        } else {
+            // The event keeps what it has; the source counts as heard, the overflow as counted.
+            open.truncated = true;
+            self.stats.events.overfull.add(1);
+        }
+        Ok(())
+    }
+
+    /// Looks at the first fragment of a frame.
+    #[inline]
+    fn begin(&mut self, source: usize, key: u64, at: Moment, out: &mut impl Sink<Event>) -> Taking {
+        let mut fate = Err(Cause::Unsupported);
+        if source < self.stats.sources.len() {
+            self.settle(at, out);
+            fate = self.clocks.admit(source, key, at, self.lines[MAIN].floor);
+            self.settle(at, out);
+        }
+        Taking {
+            first: key,
+            fate,
+            late: None,
+        }
+    }
+
+    /// A fragment for an event that was closed: where it goes, if it is not refused.
+    #[cold]
+    fn late(
+        &mut self,
+        taking: Taking,
+        source: usize,
+        key: u64,
+        fragment: &Fragment,
+        out: &mut impl Sink<Event>,
+    ) -> Result<Line, Cause> {
+        let line = self.clocks.line(source);
+        if let Some(cause) = taking.late {
+            return Err(cause);
+        }
+        let floor = self.lines[line].floor;
+        match self.clocks.late(source, key, floor, fragment.at) {
+            Late::Refused(cause) => {
+                self.clocks.said(source, key);
+                self.taking = self.taking.map(|taking| Taking {
+                    late: Some(cause),
+                    ..taking
+                });
+                Err(cause)
+            }
+            Late::StepBack => {
+                self.lines[line].floor = key;
+                self.stats.events.resyncs.add(1);
+                Ok(line)
+            }
+            Late::Moved => {
+                self.settle(fragment.at, out);
+                Ok(self.clocks.line(source))
+            }
+        }
+    }
+
+    /// Does what has been decided about the second timeline.
+    #[inline]
+    fn settle(&mut self, now: Moment, out: &mut impl Sink<Event>) {
+        if self.clocks.is_restless() {
+            self.do_settle(now, out);
+        }
+    }
+
+    #[cold]
+    fn do_settle(&mut self, now: Moment, out: &mut impl Sink<Event>) {
+        while let Some(change) = self.clocks.change(now) {
+            self.apply(change, out);
+        }
+    }
+
+    fn apply(&mut self, change: Change, out: &mut impl Sink<Event>) {
+        match change {
+            Change::Adopted => {
+                self.close_all(MAIN, out);
+                self.lines.swap(MAIN, OTHER);
+                self.lines[OTHER].clear();
+                self.fates.settle(Ok(()));
+                self.stats.events.resyncs.add(1);
+            }
+            Change::Rejected(cause) => {
+                for open in self.lines[OTHER].open.drain(..) {
+                    if open.sources.is_power_of_two() {
+                        self.alone[open.sources.trailing_zeros() as usize] -= 1;
+                    }
+                }
+                self.lines[OTHER].clear();
+                self.fates.settle(Err(cause));
+            }
+            Change::Disputed => self.fates.settle(Ok(())),
+            Change::Split { from, .. } => {
+                let [main, other] = &mut self.lines;
+                main.split_to(other, from);
+            }
+            Change::Joined => {
+                self.close_all(OTHER, out);
+                self.lines[OTHER].clear();
+            }
+        }
+    }
+
+    /// Counts a fragment.
+    #[inline]
+    fn count(&mut self, fragment: &Fragment, fate: Fate) {
+        let source = usize::from(fragment.source);
+        let on_trial =
+            self.clocks.is_on_trial() && fate.is_ok() && self.clocks.line(source) == OTHER;
+        self.fates.count(fragment, fate, on_trial);
+    }
+
+    /// Opens an event at a place in the order; returns where it is then.
+    ///
+    /// # Errors
+    /// There is no room for it: as it is older than all that are open, and so the one to be given
+    /// up; as most sources have not come to it; or because the program holds more events than the
+    /// pool was made for.
+    fn insert(
+        &mut self,
+        line: Line,
+        mut place: usize,
+        key: u64,
+        fragment: &Fragment,
+        out: &mut impl Sink<Event>,
+    ) -> Result<usize, Cause> {
+        let open: usize = self.lines.iter().map(|line| line.open.len()).sum();
+        if 2 * open >= self.max_open {
+            place = self.make_room(line, place, key, fragment, out)?;
+        }
+        if self.ahead.len() <= AHEAD / 2 {
+            let more = std::iter::from_fn(|| Draft::new(&mut self.events));
+            self.ahead.extend(more.take(AHEAD / 2));
+        }
+        let draft = self.ahead.pop_front().ok_or(Cause::NoMbuf)?;
+        let mut deadline = fragment.at.after(self.deadline);
+        if let Some(next) = self.lines[line].open.get(place)
+            && next.deadline < deadline
+            && self.clocks.vote(line, next.key, next.since, fragment.at) == Vote::Reached
+        {
+            // It must not hold up the next younger one, unless that is ahead of most sources.
+            deadline = next.deadline;
+        }
+        let open = Open {
+            key,
+            since: fragment.at,
+            deadline,
+            held: false,
+            arrival: fragment.arrival,
+            sources: 0,
+            hits: [0; MAX_SOURCES],
+            truncated: false,
+            draft,
+        };
+        self.lines[line].insert(place, open);
+        Ok(place)
+    }
+
+    /// Sees to it that one more event can be opened, while many are; returns its place then.
+    #[cold]
+    fn make_room(
+        &mut self,
+        line: Line,
+        place: usize,
+        key: u64,
+        fragment: &Fragment,
+        out: &mut impl Sink<Event>,
+    ) -> Result<usize, Cause> {
+        let (source, at) = (usize::from(fragment.source), fragment.at);
+        // Half of the room is for events of several sources, of about now.
+        let alone = 2 * self.alone[source] as usize >= self.max_open;
+        if alone && self.clocks.has_company(source, at) || !self.clocks.is_in_step(source, key, at)
+        {
+            return Err(Cause::NoRoom);
+        }
+        let open: usize = self.lines.iter().map(|line| line.open.len()).sum();
+        if open < self.max_open {
+            return Ok(place);
+        }
+        if line == OTHER && self.clocks.is_on_trial() || self.lines[line].open.is_empty() {
+            return Err(Cause::NoRoom);
+        }
+        let place = place.checked_sub(1).ok_or(Cause::Late)?;
+        self.stats.events.forced.add(1);
+        self.close_oldest(line, out);
+        Ok(place)
+    }
+
+    fn close_all(&mut self, line: Line, out: &mut impl Sink<Event>) {
+        while !self.lines[line].open.is_empty() {
+            self.close_oldest(line, out);
+        }
+    }
+
+    fn close_oldest(&mut self, line: Line, out: &mut impl Sink<Event>) {
+        let Some(open) = self.lines[line].close() else {
+            return;
+        };
+        if open.sources.is_power_of_two() {
+            self.alone[open.sources.trailing_zeros() as usize] -= 1;
+        }
+        let complete = open.sources == self.all && !open.truncated;
+        let hits = open.draft.hits();
+        let counts = &self.stats.events;
+        counts.built.add(1);
+        counts.hits.add(u64::from(hits));
+        if complete {
+            counts.complete.add(1);
+        } else {
+            counts.incomplete.add(1);
+            counts.truncated.add(u64::from(open.truncated));
+            let apart = open.sources.count_ones() < self.majority && self.apart < APART;
+            for (source, counts) in self.stats.sources.iter().enumerate() {
+                let contributed = open.sources >> source & 1 == 1;
+                counts.absent.add(u64::from(!contributed));
+                counts.apart.add(u64::from(contributed && apart));
+            }
+        }
+        self.apart = match open.sources.count_ones() >= self.majority {
+            true => 0,
+            false => self.apart.saturating_add(1),
+        };
+        let disputed = line == OTHER || self.clocks.is_disputed();
+        counts.disputed.add(u64::from(disputed));
+        let head = EventHead {
+            timestamp: open.key * self.window,
+            sources: open.sources,
+            complete,
+            truncated: open.truncated,
+            disputed,
+            hits,
+            arrival: open.arrival,
+        };
+        out.push(open.draft.finish(&head, Span::default()));
+    }
+
+    /// Closes, from the oldest on, what is complete or has waited until `now`.
+    #[inline]
+    fn close_due(&mut self, now: Moment, out: &mut impl Sink<Event>) {
+        let mut expected = self.all;
+        if self.clocks.is_disputed() {
+            // Those of the other timeline are not waited for.
+            let others = self.clocks.members(OTHER) as u16;
+            expected &= !others;
+            self.close_line(OTHER, others, now, out);
+        }
+        self.close_line(MAIN, expected, now, out);
+    }
+
+    #[inline]
+    fn close_line(&mut self, line: Line, expected: u16, now: Moment, out: &mut impl Sink<Event>) {
+        while let Some(oldest) = self.lines[line].open.front_mut() {
+            if oldest.sources & expected != expected {
+                if oldest.deadline > now {
+                    break;
+                }
+                if self.clocks.vote(line, oldest.key, oldest.since, now) != Vote::Reached {
+                    // Most sources are alive, and not there yet.
+                    oldest.since = Moment(now.0.saturating_sub(self.deadline.0));
+                    oldest.deadline = now.after(Ns((self.deadline.0 / LOOKS).max(1)));
+                    oldest.held = true;
+                    break;
+                }
+                if std::mem::take(&mut oldest.held) {
+                    // The others have as long as they have for any event.
+                    (oldest.since, oldest.deadline) = (now, now.after(self.deadline));
+                    break;
+                }
+            }
+            self.close_oldest(line, out);
+        }
+    }
+
+    /// Shows which sources are put off.
+    #[inline]
+    fn show(&self) {
+        for (source, counts) in self.stats.sources.iter().enumerate() {
+            counts.off.set(self.clocks.off() >> source & 1);
+        }
+    }
+}
+
+impl Stage for Build {
+    type In = Fragments;
+    type Out = Event;
+
+    fn process(&mut self, batch: &mut Batch<Fragments>, out: &mut impl Sink<Event>) {
+        let mut now = None;
+        for fragments in batch.as_slice() {
+            for (fragment, places) in fragments.padded() {
+                if now.replace(fragment.at) != Some(fragment.at) {
+                    self.close_due(fragment.at, out);
+                }
+                let fate = self.add(&fragment, places, out);
+                self.count(&fragment, fate);
+                self.close_due(fragment.at, out);
+            }
+        }
+        self.show();
+    }
+
+    fn tick(&mut self, now: Moment, out: &mut impl Sink<Event>) {
+        self.settle(now, out);
+        self.close_due(now, out);
+    }
+
+    fn finish(&mut self, out: &mut impl Sink<Event>) {
+        while let Some(change) = self.clocks.finish() {
+            self.apply(change, out);
+        }
+        self.close_all(MAIN, out);
+        self.close_all(OTHER, out);
+    }
+}

@@ -1,0 +1,419 @@
+//! Boards whose clocks, numbers, rates or contents are wrong, before both builders of events.
+//!
+//! Four boards see events at random times; what each makes of them is a scenario. Whatever one of
+//! them does, the others must lose next to nothing, and the report must name it.
+
+use std::collections::BTreeMap;
+
+use crate::common::{Part, env, hit, stored};
+use pollux_mempool::time::Tsc;
+use pollux_pipelines::l0::{Event, Fragments};
+use pollux_pipelines::rich::Hit;
+use pollux_pipelines::stages::{Build, BuildOptions, MergeHits, MergeHitsOptions};
+use pollux_pipelines::{Batch, Moment, Stage, StageEnv};
+use pollux_pmd::Cause;
+use proptest::prelude::*;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+const BOARDS: u16 = 4;
+/// Slots in a microsecond.
+const US: i64 = 40;
+/// Time of the first event: two minutes into the burst.
+const START: i64 = 5_000_000_000;
+
+/// What a board's clock says instead of the time, in slots; `now` counts from the first event.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    None,
+    /// Always so much ahead.
+    Offset(i64),
+    /// So much more for each million slots.
+    Drift(i64),
+    /// Anywhere up to so far ahead, or behind if negative; another one for each frame.
+    Random(i64),
+    /// From a time on, so much ahead; back after a while.
+    Jump {
+        from: i64,
+        by: i64,
+        back: i64,
+    },
+    /// One frame of so many is so far ahead.
+    Stray {
+        one_in: u64,
+        by: i64,
+    },
+    /// The time stamps do not go on.
+    Stuck,
+    /// So many events for each that there was, in between.
+    Flood(u64),
+}
+
+impl Fault {
+    fn shift(self, now: i64, frame: u64, rng: &mut SmallRng) -> i64 {
+        match self {
+            Fault::None | Fault::Flood(_) => 0,
+            Fault::Offset(by) => by,
+            Fault::Drift(by) => now * by / 1_000_000,
+            Fault::Random(by) if by < 0 => -rng.random_range(0..=-by),
+            Fault::Random(by) => rng.random_range(0..=by),
+            Fault::Jump { from, by, back } if (from..back).contains(&now) => by,
+            Fault::Jump { .. } => 0,
+            Fault::Stray { one_in, by } if frame % one_in == one_in / 2 => by,
+            Fault::Stray { .. } => 0,
+            Fault::Stuck => -now,
+        }
+    }
+}
+
+/// What a run looks like.
+#[derive(Clone, Debug)]
+struct Scenario {
+    faults: [Fault; BOARDS as usize],
+    /// Events a second.
+    rate: u64,
+    events: u64,
+    events_per_frame: u64,
+    /// In which order the boards send.
+    order: [u16; BOARDS as usize],
+    /// How long after its last event a frame comes, at most, in microseconds.
+    jitter_us: u64,
+    seed: u64,
+}
+
+impl Default for Scenario {
+    fn default() -> Self {
+        Self {
+            faults: [Fault::None; BOARDS as usize],
+            rate: 100_000,
+            events: 20_000,
+            events_per_frame: 8,
+            order: [0, 1, 2, 3],
+            jitter_us: 5,
+            seed: 1,
+        }
+    }
+}
+
+/// What came of it.
+struct Outcome {
+    env: StageEnv,
+    /// Frames that each board sent.
+    sent: u64,
+    /// Events to which all honest boards contributed, of those that there were.
+    whole: u64,
+    events: u64,
+    /// Frames of each board whose time stamps were wrong.
+    wrong: [u64; BOARDS as usize],
+}
+
+trait Builder: Stage<In = Fragments, Out = Event> {}
+impl<S: Stage<In = Fragments, Out = Event>> Builder for S {}
+
+impl Scenario {
+    /// Frames in the order of their arrival: when each comes, and its fragments.
+    fn frames(&self) -> (Vec<(u64, Vec<Part>)>, [u64; BOARDS as usize]) {
+        // From two deadlines on a clock is wrong, whatever the way of its frames.
+        let span = self.events_per_frame as i64 * 40_000_000 / self.rate as i64;
+        let limit = (600 + self.jitter_us as i64) * US + span;
+        let mut wrong = [0; BOARDS as usize];
+        let mut rng = SmallRng::seed_from_u64(self.seed);
+        let spacing = (40_000_000 / self.rate).max(1) as i64;
+        let mut frames = Vec::new();
+        let mut first = 0;
+        let mut number = 0;
+        let mut before = [0; BOARDS as usize];
+        while first < self.events {
+            let count = self.events_per_frame.min(self.events - first);
+            let last = (first + count - 1) as i64 * spacing;
+            for (place, &board) in self.order.iter().enumerate() {
+                let fault = self.faults[usize::from(board)];
+                let shift = fault.shift(last, number, &mut rng);
+                wrong[usize::from(board)] += u64::from(shift.abs() > limit);
+                let jitter = rng.random_range(0..=self.jitter_us * 1000);
+                let at = last as u64 * 25 + jitter + place as u64 * 200;
+                // A board's frames come in their order.
+                let at = at.max(before[place]);
+                before[place] = at;
+                let part = |n: u64| {
+                    let slot = START + n as i64 * spacing + shift;
+                    Part {
+                        timestamp: slot.max(0) as u64,
+                        source: board,
+                        ends_frame: n + 1 == first + count,
+                        at: Moment(at),
+                        arrival: Tsc(at),
+                        hits: vec![Hit {
+                            fine: 100,
+                            ..hit(board * 100 + (n % 90) as u16)
+                        }],
+                    }
+                };
+                let mut parts: Vec<_> = (first..first + count).map(part).collect();
+                if let Fault::Flood(more) = fault {
+                    let step = (spacing as u64 / (more + 1)).max(1);
+                    let extra = |part: &Part| {
+                        (0..=more)
+                            .map(move |n| n * step)
+                            .map({
+                                let part = part.clone();
+                                move |later| Part {
+                                    timestamp: part.timestamp + later,
+                                    ends_frame: part.ends_frame && later == more * step,
+                                    ..part.clone()
+                                }
+                            })
+                            .collect::<Vec<_>>()
+                    };
+                    parts = parts.iter().flat_map(extra).collect();
+                }
+                frames.push((at, parts));
+            }
+            first += count;
+            number += 1;
+        }
+        frames.sort_by_key(|&(at, _)| at);
+        (frames, wrong)
+    }
+
+    fn run(&self, mut builder: impl Builder, env: StageEnv) -> Outcome {
+        let honest = |board: u16| matches!(self.faults[usize::from(board)], Fault::None);
+        let wanted: u16 = (0..BOARDS).filter(|&b| honest(b)).map(|b| 1 << b).sum();
+        let spacing = (40_000_000 / self.rate).max(1) as i64;
+        let mut seen = BTreeMap::<u64, u16>::new();
+        let mut out = Vec::<Event>::new();
+        let mut collect = |out: &mut Vec<Event>| {
+            for event in out.drain(..) {
+                let head = event.head();
+                *seen.entry(head.timestamp).or_default() |= contributed(&event);
+            }
+        };
+        let mut batch = Batch::with_capacity(1);
+        let (mut now, mut sent) = (0, 0);
+        let (frames, wrong) = self.frames();
+        for (at, frame) in frames {
+            while now + 50_000 < at {
+                now += 50_000;
+                builder.tick(Moment(now), &mut out);
+                if now + 20_000_000 < at {
+                    now = at - 20_000_000;
+                }
+            }
+            now = at;
+            sent += 1;
+            batch.push(stored(&frame)).unwrap();
+            builder.process(&mut batch, &mut out);
+            batch.clear();
+            collect(&mut out);
+        }
+        for _ in 0..20 {
+            now += 50_000;
+            builder.tick(Moment(now), &mut out);
+        }
+        builder.finish(&mut out);
+        collect(&mut out);
+        let balance = env.ledger.balance();
+        assert_eq!(
+            balance.delivered + balance.dropped_total(),
+            sent,
+            "{self:?}"
+        );
+        let time = |n: u64| (START + n as i64 * spacing) as u64;
+        let whole = |n: &u64| {
+            seen.get(&time(*n))
+                .is_some_and(|got| got & wanted == wanted)
+        };
+        Outcome {
+            sent: sent / u64::from(BOARDS),
+            whole: (0..self.events).filter(whole).count() as u64,
+            events: self.events,
+            wrong,
+            env,
+        }
+    }
+
+    fn build(&self) -> Outcome {
+        let mut env = env(BOARDS.into());
+        let build = Build::new(&BuildOptions::default(), &mut env).unwrap();
+        self.run(build, env)
+    }
+
+    fn merge(&self) -> Outcome {
+        let mut env = env(BOARDS.into());
+        let merge = MergeHits::new(&MergeHitsOptions::default(), &mut env).unwrap();
+        self.run(merge, env)
+    }
+
+    /// The honest boards lose at most 1 %, and four frames until it is known who is right, and the others are named.
+    fn check(&self, outcome: &Outcome) {
+        let sources = &outcome.env.stats.sources;
+        let built = outcome.env.stats.events.built.get();
+        for (counts, wrong) in sources.iter().zip(&outcome.wrong) {
+            let wrong = *wrong > 20 && 10 * *wrong > outcome.sent;
+            let named = counts.skewed.get() + counts.out_of_window.get() > 0
+                || 20 * counts.late.get() > outcome.sent
+                || 20 * counts.apart.get() > built;
+            assert!(named || !wrong, "{counts:?} {built} {self:?}");
+        }
+        for (board, counts) in sources.iter().enumerate() {
+            let lost = counts.late.get() + counts.skewed.get() + counts.out_of_window.get();
+            if matches!(self.faults[board], Fault::None) {
+                assert!(
+                    100 * lost <= outcome.sent + 400,
+                    "board {board} lost {lost} of {}: {self:?}",
+                    outcome.sent
+                );
+            }
+        }
+        assert!(
+            100 * outcome.whole + 400 * self.events_per_frame >= 99 * outcome.events,
+            "{} of {} events: {self:?}",
+            outcome.whole,
+            outcome.events
+        );
+    }
+}
+
+/// Which boards have hits in an event.
+fn contributed(event: &Event) -> u16 {
+    event
+        .hits()
+        .iter()
+        .fold(0, |all, hit| all | 1 << (hit.pm / 100))
+}
+
+/// One fault, at each place in the order of speaking.
+fn one_of_four(fault: Fault, rate: u64) -> impl Iterator<Item = Scenario> {
+    (0..4).map(move |place| {
+        let mut order = [0, 1, 2, 3];
+        order.swap(1, place);
+        let mut faults = [Fault::None; 4];
+        faults[1] = fault;
+        Scenario {
+            faults,
+            order,
+            rate,
+            events: if rate < 10_000 { 2000 } else { 20_000 },
+            events_per_frame: if rate < 10_000 { 1 } else { 8 },
+            ..Scenario::default()
+        }
+    })
+}
+
+const FAULTS: [Fault; 19] = [
+    Fault::Offset(250 * US),
+    Fault::Offset(310 * US),
+    Fault::Offset(1000 * US),
+    Fault::Offset(20_000 * US),
+    Fault::Offset(90_000 * US),
+    Fault::Offset(1_000_000 * US),
+    Fault::Offset(-310 * US),
+    Fault::Offset(-1000 * US),
+    Fault::Offset(-150_000 * US),
+    Fault::Offset(-1_000_000 * US),
+    Fault::Drift(20_000),
+    Fault::Drift(-20_000),
+    Fault::Random(100_000 * US),
+    Fault::Random(-100_000 * US),
+    Fault::Random(10_000_000 * US),
+    Fault::Stray {
+        one_in: 10,
+        by: 50_000 * US,
+    },
+    Fault::Jump {
+        from: 50_000 * US,
+        by: 1000 * US,
+        back: 100_000 * US,
+    },
+    Fault::Stuck,
+    Fault::Flood(9),
+];
+
+#[test]
+fn one_wrong_clock_of_four_costs_the_others_nothing_in_build() {
+    for fault in FAULTS {
+        for rate in [1000, 100_000, 1_000_000] {
+            for scenario in one_of_four(fault, rate) {
+                let outcome = scenario.build();
+                scenario.check(&outcome);
+            }
+        }
+    }
+}
+
+#[test]
+fn boards_without_faults_lose_nothing() {
+    for rate in [5, 100, 1000, 5000, 100_000, 10_000_000] {
+        let scenario = Scenario {
+            rate,
+            events: if rate < 10_000 { 500 } else { 20_000 },
+            events_per_frame: if rate < 10_000 { 1 } else { 8 },
+            ..Scenario::default()
+        };
+        let outcome = scenario.build();
+        assert_eq!(outcome.env.ledger.balance().dropped_total(), 0, "{rate}");
+        assert_eq!(outcome.whole, outcome.events, "{rate}");
+        assert_eq!(outcome.env.stats.events.resyncs.get(), 0, "{rate}");
+    }
+}
+
+fn fault() -> impl Strategy<Value = Fault> {
+    let slots = prop_oneof![
+        (-2_000i64..2_000).prop_map(|us| us * US),
+        (-200_000i64..200_000).prop_map(|us| us * US),
+        (-100_000_000i64..100_000_000).prop_map(|us| us * US),
+    ];
+    prop_oneof![
+        slots.clone().prop_map(Fault::Offset),
+        (-100_000i64..100_000).prop_map(Fault::Drift),
+        slots.clone().prop_map(Fault::Random),
+        (2u64..50, slots.clone()).prop_map(|(one_in, by)| Fault::Stray { one_in, by }),
+        (0i64..3_000_000, slots, 1i64..3_000_000).prop_map(|(from, by, length)| Fault::Jump {
+            from,
+            by,
+            back: from + length,
+        }),
+        Just(Fault::Stuck),
+        (1u64..20).prop_map(Fault::Flood),
+    ]
+}
+
+fn scenario() -> impl Strategy<Value = Scenario> {
+    let order = Just([0u16, 1, 2, 3]).prop_shuffle();
+    let rate = prop_oneof![2u64..100, 100u64..10_000, 10_000u64..2_000_000];
+    (
+        fault(),
+        0usize..4,
+        order,
+        rate,
+        1u64..40,
+        0u64..200,
+        any::<u64>(),
+    )
+        .prop_map(
+            |(fault, board, order, rate, events_per_frame, jitter_us, seed)| {
+                let mut faults = [Fault::None; 4];
+                faults[board] = fault;
+                Scenario {
+                    faults,
+                    rate,
+                    events: if rate < 10_000 { 400 } else { 4000 },
+                    // Boards do not wait for longer than this.
+                    events_per_frame: events_per_frame.min(rate / 3000 + 1),
+                    order,
+                    jitter_us,
+                    seed,
+                }
+            },
+        )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_one_clock_of_four_does_the_others_go_on_in_build(scenario in scenario()) {
+        let outcome = scenario.build();
+        scenario.check(&outcome);
+    }
+}
