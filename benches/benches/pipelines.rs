@@ -291,6 +291,8 @@ fn fragments(
                     timestamp: number * STEP,
                     source,
                     ends_frame: n + 1 == events.len() as u64,
+                    lost: 0,
+                    reordered: false,
                     at: Moment((first + bunch * BUNCH) * 1000),
                     arrival: Tsc(1),
                     hits: &boards[usize::from(source)],
@@ -385,7 +387,7 @@ impl Source {
                 mbuf: cache
                     .alloc_from(&frame(7500, container))
                     .ok_or("the pool is empty")?,
-                stream: StreamId(0),
+                stream: StreamId(container[6].into()),
                 offset: UDP_HEADERS as u16,
                 len: container.len() as u16,
                 at: Moment(n * 6000),

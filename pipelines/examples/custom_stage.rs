@@ -141,7 +141,11 @@ fn run(
         mut tx,
     } = port.start()?;
     let mut cache = pool.cache(256)?;
-    let mut demux = DemuxBuilder::new().port(UDP_PORT, StreamId(0)).build()?;
+    // Each board has a port of its own, which tells whose frames come there.
+    let ports = (0..u16::from(BOARDS)).fold(DemuxBuilder::new(), |demux, board| {
+        demux.port(UDP_PORT + board, StreamId(board))
+    });
+    let mut demux = ports.build()?;
     let mut receiver = Tally::new();
     let mut ledger = env.ledger.clone();
     ledger.add("rx", rx[0].tally());
@@ -227,7 +231,7 @@ fn board_frame(board: u8, n: u64, cache: &mut PoolCache) -> Option<pollux_mempoo
     let (payload, len) = writer.finish();
     let end = |last| UdpEndpoint {
         mac: MacAddr([2, 0, 0, 0, 0, last]),
-        socket: SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, last), UDP_PORT),
+        socket: SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, last), UDP_PORT + u16::from(board)),
     };
     let mut mbuf = cache.alloc()?;
     let frame = mbuf.append(UDP_HEADERS + len)?;

@@ -6,29 +6,34 @@
 //!
 //! **When a window closes.** A source is never further behind itself than `disorder`, so it has
 //! said all about what lies before its latest hit less that. A window closes when all sources have
-//! said all about it, those apart that have not gone on in time for a deadline. What comes for it
-//! then is late, and counted.
+//! said all about it, those apart that have been silent for a second; or when a majority of those
+//! that go on has, a deadline ago. What comes for it then is late, and counted.
 //!
 //! **Edges.** An event on the edge of two windows must not be torn apart: each window is given the
 //! hits of a `guard` before and behind it too. Whoever finds something in a window keeps it if its
 //! time lies inside ([`Span::holds`]): each time lies in exactly one window.
 //!
-//! **Nonsense.** Times are not trusted. One that is behind what was closed, further behind its
-//! source than `disorder`, or further ahead of all others than `horizon` is refused. It may be that
-//! time has jumped (a new burst): this is believed when no source has said anything else for a
-//! while, or for as long as its deadline. So a source that lies is not heard, and what it says
-//! moves nothing. One that was ahead of all others when nothing else had been heard is taken back
-//! when it goes on where the others are.
+//! **Whose time it is.** Times are not trusted: what a majority of the sources says holds
+//! ([`crate::clocks`]). A source that jumps has a second set of rings, whose windows are closed when
+//! a majority has followed it; one that differs from the majority is not heard.
 //!
-//! Memory is bounded by the rings: where one is full, the oldest windows are closed early.
+//! **What is missing.** Of a frame that was lost it is known where it would have been
+//! ([`Merge::missed`]): windows there are without its source.
+//!
+//! Memory is bounded by the rings. A source whose ring is full loses its own hits, unless a majority
+//! has come further than its oldest ones: then the windows of those are closed.
 
+mod line;
 mod options;
 mod source;
 
 use pollux_mempool::time::Tsc;
+use pollux_pmd::Cause;
 
+use self::line::Timeline;
 pub use self::options::{MergeCounts, MergeError, MergeOptions};
-use self::source::{Source, Waiting};
+use self::source::Waiting;
+use crate::clocks::{Change, ClockOptions, Clocks, Late, Line, MAIN, OTHER, Vote};
 use crate::l0::MAX_EVENT_HITS;
 use crate::rich::Hit;
 use crate::stage::Moment;
@@ -37,8 +42,6 @@ use crate::stage::Moment;
 pub const SLOT: u64 = 256;
 /// Latest time that there can be: no sum with it overflows.
 const LAST: u64 = 1 << 62;
-/// Times in a row that all hits of a source must be refused before it is believed.
-const STUBBORN: u32 = 16;
 
 /// A hit as a source sends it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,12 +66,35 @@ pub struct Came {
 pub enum Refusal {
     /// Their window had been closed.
     Late,
-    /// Too far ahead of all others.
+    /// Too far ahead of where their source was, which came back.
     Ahead,
-    /// Too far behind their source.
-    Disordered,
+    /// Their source differs from the majority.
+    Skewed,
+    /// The ring of their source was full.
+    Full,
     /// Of a source that there is not.
     Unknown,
+}
+
+impl From<Refusal> for Cause {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Late => Self::Late,
+            Refusal::Ahead => Self::OutOfWindow,
+            Refusal::Skewed => Self::ClockSkew,
+            Refusal::Full => Self::NoRoom,
+            Refusal::Unknown => Self::Unsupported,
+        }
+    }
+}
+
+/// That which stands for a cause of the clocks.
+fn refusal(cause: Cause) -> Refusal {
+    match cause {
+        Cause::Late => Refusal::Late,
+        Cause::ClockSkew => Refusal::Skewed,
+        _ => Refusal::Ahead,
+    }
 }
 
 /// Of which time the hits of an event are: that of its window, and a guard on either side of it.
@@ -99,8 +125,13 @@ pub struct Window<'a> {
     pub start: u64,
     /// Of which time its hits are.
     pub span: Span,
-    /// Bit s: source s had come to it, or further, when it was closed.
+    /// Bit s: source s had come to it, or further, when it was closed, and no frame of it that is
+    /// known to be lost was of this time.
     pub sources: u64,
+    /// Hits were left out, as a window has no room for more.
+    pub truncated: bool,
+    /// Sources disagreed on the time, and none had a majority.
+    pub disputed: bool,
     /// When the first of its hits came, on the clock.
     pub arrival: Tsc,
     /// Its hits: in the order of the sources, those of each in the order of time.
@@ -111,15 +142,17 @@ pub struct Window<'a> {
 #[derive(Debug)]
 pub struct Merge {
     options: MergeOptions,
-    sources: Vec<Source>,
-    /// Times before this belong to windows that are closed.
-    floor: u64,
-    /// The latest time of all sources.
-    front: Option<u64>,
+    clocks: Clocks,
+    /// That of the majority, and that of sources which jumped or are in dispute.
+    lines: [Timeline; 2],
     /// The latest arrival of all hits.
     arrival: Tsc,
     hits: Box<[Hit; MAX_EVENT_HITS]>,
     counts: MergeCounts,
+    /// Hits on trial.
+    on_trial: u64,
+    /// What became of a trial that the caller has not been told of.
+    settled: Option<Result<(), Refusal>>,
 }
 
 impl Merge {
@@ -137,16 +170,25 @@ impl Merge {
         if !(64..=1 << 24).contains(&options.capacity) {
             return Err(MergeError::Capacity);
         }
+        let units_per_ns = SLOT as f64 / 25.0;
+        if options.horizon as f64 <= options.deadline.0 as f64 * units_per_ns {
+            return Err(MergeError::Horizon);
+        }
         Ok(Self {
             options,
-            sources: (0..options.sources)
-                .map(|_| Source::new(options.capacity))
-                .collect(),
-            floor: 0,
-            front: None,
+            clocks: Clocks::new(ClockOptions {
+                sources: options.sources,
+                horizon: options.horizon,
+                deadline: options.deadline,
+                slack: options.disorder,
+                units_per_ns,
+            }),
+            lines: [(); 2].map(|()| Timeline::new(&options)),
             arrival: Tsc::default(),
             hits: Box::new([Hit::default(); MAX_EVENT_HITS]),
             counts: MergeCounts::default(),
+            on_trial: 0,
+            settled: None,
         })
     }
 
@@ -154,6 +196,23 @@ impl Merge {
     #[must_use]
     pub fn counts(&self) -> MergeCounts {
         self.counts
+    }
+
+    /// Bit s: source s differs from the majority.
+    #[must_use]
+    pub fn off(&self) -> u64 {
+        self.clocks.off()
+    }
+
+    /// Whether it is not known yet what becomes of the hits of a source.
+    #[must_use]
+    pub fn is_on_trial(&self, source: usize) -> bool {
+        self.clocks.is_on_trial() && self.clocks.line(source) == OTHER
+    }
+
+    /// What became of hits on trial, once.
+    pub fn take_settled(&mut self) -> Option<Result<(), Refusal>> {
+        self.settled.take()
     }
 
     /// Takes hits of `source`, and shows the windows that close to `out`.
@@ -167,36 +226,67 @@ impl Merge {
         came: Came,
         out: &mut impl FnMut(Window),
     ) -> Result<(), Refusal> {
-        if source >= self.sources.len() {
-            self.counts.unknown += hits.len() as u64;
-            return Err(Refusal::Unknown);
+        let Some(first) = hits.first() else {
+            return Ok(());
+        };
+        if let Err(why) = self.admit(source, first.time, came.at, out) {
+            self.refuse(why, hits.len());
+            self.close_due(came.at, out);
+            return Err(why);
         }
-        let (mut rest, mut refusal, mut refused) = (hits, None, 0);
+        self.add(source, hits, came, out)
+    }
+
+    /// The same for hits of a frame whose beginning was admitted.
+    pub(crate) fn add(
+        &mut self,
+        source: usize,
+        hits: &[StampedHit],
+        came: Came,
+        out: &mut impl FnMut(Window),
+    ) -> Result<(), Refusal> {
+        let Some(first) = hits.first() else {
+            return Ok(());
+        };
+        let line = self.clocks.line(source);
         self.arrival = self.arrival.max(came.arrival);
+        let limit = first.time.saturating_add(self.options.horizon).min(LAST);
+        let (mut rest, mut why, mut refused) = (hits, None, 0);
         while let Some((&hit, others)) = rest.split_first() {
-            let taken = self.append(source, rest, came);
+            let taken = self.lines[line].append(source, rest, limit, came);
             if taken > 0 {
+                self.count_taken(source, taken as u64);
                 rest = &rest[taken..];
                 continue;
             }
             rest = others;
-            if let Err(why) = self.admit(source, hit.time, came.at, out) {
-                refusal.get_or_insert(why);
-                refused += 1;
-                continue;
+            let fate = if hit.time > limit {
+                Err(Refusal::Ahead)
+            } else if hit.time < self.lines[line].floor {
+                Err(Refusal::Late)
+            } else {
+                self.make_room(line, source, came.at, out)
+            };
+            match fate {
+                Ok(()) => {
+                    self.lines[line].insert(source, Waiting::new(hit, came.arrival), came.at);
+                    self.count_taken(source, 1);
+                }
+                Err(cause) => {
+                    self.refuse(cause, 1);
+                    why.get_or_insert(cause);
+                    refused += 1;
+                }
             }
-            if self.sources[source].is_full() {
-                self.make_room(source, out);
-            }
-            self.sources[source].insert(Waiting::new(hit, came.arrival));
-            self.counts.taken += 1;
         }
-        self.close_until(self.complete(came.at), out);
-        match refusal {
-            Some(why) if refused == hits.len() => {
-                self.sources[source].refused += 1;
-                Err(why)
-            }
+        let latest = self.lines[line].sources[source].latest;
+        self.clocks.said(source, latest);
+        if refused < hits.len() {
+            self.clocks.in_time(source);
+        }
+        self.close_due(came.at, out);
+        match why {
+            Some(why) if refused == hits.len() => Err(why),
             _ => Ok(()),
         }
     }
@@ -213,242 +303,245 @@ impl Merge {
         now: Moment,
         out: &mut impl FnMut(Window),
     ) -> Result<(), Refusal> {
-        if source >= self.sources.len() {
-            return Err(Refusal::Unknown);
-        }
         let admitted = self.admit(source, time, now, out);
-        self.sources[source].refused += u32::from(admitted.is_err());
-        self.close_until(self.complete(now), out);
+        if admitted.is_ok() {
+            return self.go_on(source, time, now, out);
+        }
+        self.close_due(now, out);
         admitted
+    }
+
+    /// The same for a frame whose beginning was admitted.
+    pub(crate) fn go_on(
+        &mut self,
+        source: usize,
+        time: u64,
+        now: Moment,
+        out: &mut impl FnMut(Window),
+    ) -> Result<(), Refusal> {
+        let line = self.clocks.line(source);
+        let late = time < self.lines[line].floor;
+        if !late {
+            self.lines[line].hear(source, time, now);
+            self.clocks.said(source, time);
+            self.clocks.in_time(source);
+        }
+        self.close_due(now, out);
+        if late { Err(Refusal::Late) } else { Ok(()) }
+    }
+
+    /// Hears that frames of `source` were lost, or came too late to be counted on, between what it
+    /// said last and `time`.
+    pub fn missed(&mut self, source: usize, time: u64, frames: u16) {
+        if source < self.options.sources {
+            let line = self.clocks.line(source);
+            self.lines[line].sources[source].add_gap(time, frames);
+        }
+    }
+
+    /// Hears that one of the frames that were missing has come, with hits at `time`.
+    pub fn found(&mut self, source: usize, time: u64) {
+        if source < self.options.sources {
+            let line = self.clocks.line(source);
+            self.lines[line].sources[source].fill_gap(time);
+        }
     }
 
     /// Closes what silent sources have held up; called now and then.
     pub fn tick(&mut self, now: Moment, out: &mut impl FnMut(Window)) {
-        self.close_until(self.complete(now), out);
+        self.clocks.tick(now);
+        self.settle(now, out);
+        self.close_due(now, out);
     }
 
     /// The input has ended: closes all windows.
     pub fn finish(&mut self, out: &mut impl FnMut(Window)) {
-        while let Some(start) = self.next() {
-            self.close(start, out);
+        while let Some(change) = self.clocks.finish() {
+            self.apply(change, out);
         }
+        self.close_until(MAIN, u64::MAX, out);
+        self.close_until(OTHER, u64::MAX, out);
     }
 
-    /// Takes those of the hits, from the first on, that come in the order of time and for which
-    /// there is room: nearly all. Returns how many.
+    /// A frame of `source` begins with `time`.
+    ///
+    /// # Errors
+    /// All of it is refused.
     #[inline]
-    fn append(&mut self, source: usize, hits: &[StampedHit], came: Came) -> usize {
-        let Some(front) = self.front else {
-            return 0;
-        };
-        let limit = front.saturating_add(self.options.horizon).min(LAST);
-        let own = &mut self.sources[source];
-        let room = own.ring.len() - (own.tail - own.head);
-        let mask = own.ring.len() - 1;
-        let (mut latest, mut taken) = (own.latest.max(self.floor), 0);
-        for &hit in &hits[..hits.len().min(room)] {
-            if hit.time < latest || hit.time > limit {
-                break;
-            }
-            latest = hit.time;
-            own.ring[(own.tail + taken) & mask] = Waiting::new(hit, came.arrival);
-            taken += 1;
-        }
-        if taken > 0 {
-            own.tail += taken;
-            if latest > own.latest {
-                own.heard = Some(came.at);
-            }
-            own.latest = latest;
-            own.refused = 0;
-            self.front = Some(front.max(latest));
-            self.counts.taken += taken as u64;
-        }
-        taken
-    }
-
-    /// Lets a source go on to a time; counts it, with the reason, if it is refused.
-    #[inline]
-    fn admit(
+    pub(crate) fn admit(
         &mut self,
         source: usize,
         time: u64,
-        now: Moment,
+        at: Moment,
         out: &mut impl FnMut(Window),
     ) -> Result<(), Refusal> {
-        if let Err(why) = self.check(source, time, now, out) {
-            match why {
-                Refusal::Late => self.counts.late += 1,
-                Refusal::Ahead => self.counts.ahead += 1,
-                Refusal::Disordered => self.counts.disordered += 1,
-                Refusal::Unknown => self.counts.unknown += 1,
+        if source >= self.options.sources {
+            return Err(Refusal::Unknown);
+        }
+        if time > LAST {
+            return Err(Refusal::Ahead);
+        }
+        self.settle(at, out);
+        let floor = self.lines[MAIN].floor;
+        let admitted = self.clocks.admit(source, time, at, floor);
+        self.settle(at, out);
+        admitted.map_err(refusal)?;
+        let line = self.clocks.line(source);
+        let floor = self.lines[line].floor;
+        if time >= floor {
+            return Ok(());
+        }
+        match self.clocks.late(source, time, floor, at) {
+            // Others of its hits may be in time.
+            Late::Refused(Cause::Late) => {}
+            Late::Refused(cause) => return Err(refusal(cause)),
+            Late::StepBack => {
+                self.lines[line].step_back(time);
+                self.counts.jumps += 1;
             }
-            return Err(why);
+            Late::Moved => self.settle(at, out),
         }
-        if self.front.is_none() {
-            // From now on all are waited for.
-            self.sources
-                .iter_mut()
-                .for_each(|source| source.heard = Some(now));
-        }
-        let own = &mut self.sources[source];
-        if time > own.latest {
-            own.heard = Some(now);
-            own.latest = time;
-        }
-        own.refused = 0;
-        self.front = self.front.max(Some(time));
         Ok(())
     }
 
-    /// Whether a time is believed.
     #[inline]
-    fn check(
+    fn count_taken(&mut self, source: usize, hits: u64) {
+        self.counts.taken += hits;
+        if self.is_on_trial(source) {
+            self.on_trial += hits;
+        }
+    }
+
+    fn refuse(&mut self, why: Refusal, hits: usize) {
+        let count = match why {
+            Refusal::Late => &mut self.counts.late,
+            Refusal::Ahead => &mut self.counts.ahead,
+            Refusal::Skewed => &mut self.counts.skewed,
+            Refusal::Full => &mut self.counts.full,
+            Refusal::Unknown => &mut self.counts.unknown,
+        };
+        *count += hits as u64;
+    }
+
+    /// Sees to it that the ring of a source has room for a hit.
+    #[inline]
+    fn make_room(
         &mut self,
+        line: Line,
         source: usize,
-        time: u64,
         now: Moment,
         out: &mut impl FnMut(Window),
     ) -> Result<(), Refusal> {
-        let Some(front) = self.front else {
-            return if time > LAST {
-                Err(Refusal::Ahead)
-            } else {
-                Ok(())
-            };
-        };
-        let own = &self.sources[source];
-        let ahead = time > front.saturating_add(self.options.horizon).min(LAST);
-        let late = time < self.floor;
-        let disordered = time.saturating_add(self.options.disorder) < own.latest;
-        if !(ahead || late || disordered) {
-            return Ok(());
-        }
-        if own.refused >= STUBBORN && !ahead && !late {
-            // It was ahead by itself, and is not any more.
-            let own = &mut self.sources[source];
-            let taken_back = own.take_back(time.saturating_add(self.options.disorder));
-            own.latest = own.last().unwrap_or(time).max(time);
-            self.counts.taken -= taken_back;
-            self.counts.ahead += taken_back;
-            self.front = self.sources.iter().map(|source| source.latest).max();
-            return Ok(());
-        }
-        let has_jumped = |other: &Source| {
-            other.refused >= STUBBORN || other.is_silent(self.options.deadline, now)
-        };
-        let own = &self.sources[source];
-        let possible = time <= LAST && own.refused >= STUBBORN;
-        if possible && self.sources.iter().all(has_jumped) {
-            self.finish(out);
-            self.counts.jumps += 1;
-            self.floor = 0;
-            self.front = None;
-            for source in &mut self.sources {
-                (source.latest, source.refused, source.heard) = (0, 0, None);
+        while self.lines[line].sources[source].is_full() {
+            let on_trial = line == OTHER && self.clocks.is_on_trial();
+            let members = self.clocks.members(line) & !self.clocks.off();
+            let front = self.lines[line].front(members, now).unwrap_or(0);
+            let start = self.lines[line].next().unwrap_or(u64::MAX);
+            if on_trial || start.saturating_add(self.reach()) > front {
+                return Err(Refusal::Full);
             }
-            return Ok(());
-        }
-        Err(if late {
-            Refusal::Late
-        } else if ahead {
-            Refusal::Ahead
-        } else {
-            Refusal::Disordered
-        })
-    }
-
-    /// The time before which all has been said.
-    #[inline]
-    fn complete(&self, now: Moment) -> u64 {
-        // One that has said nothing yet is at the beginning of time.
-        let said = |source: &Source| source.latest.saturating_sub(self.options.disorder);
-        let waited_for = |source: &&Source| !source.is_silent(self.options.deadline, now);
-        let complete = self.sources.iter().filter(waited_for).map(said).min();
-        complete.unwrap_or(u64::MAX)
-    }
-
-    /// Closes windows until a ring has room.
-    #[cold]
-    fn make_room(&mut self, source: usize, out: &mut impl FnMut(Window)) {
-        while self.sources[source].is_full() {
-            let Some(start) = self.next() else {
-                return;
-            };
             self.counts.forced += 1;
-            self.close(start, out);
+            self.close(line, start, out);
+        }
+        Ok(())
+    }
+
+    /// From the beginning of a window to the end of its guard.
+    fn reach(&self) -> u64 {
+        u64::from(self.options.width) + u64::from(self.options.guard)
+    }
+
+    /// Does what has been decided about the second timeline.
+    #[inline]
+    pub(crate) fn settle(&mut self, now: Moment, out: &mut impl FnMut(Window)) {
+        if self.clocks.is_restless() {
+            while let Some(change) = self.clocks.change(now) {
+                self.apply(change, out);
+            }
         }
     }
 
-    /// Where the next window with hits begins.
+    #[cold]
+    fn apply(&mut self, change: Change, out: &mut impl FnMut(Window)) {
+        match change {
+            Change::Adopted => {
+                self.close_until(MAIN, u64::MAX, out);
+                self.lines.swap(MAIN, OTHER);
+                self.lines[OTHER].clear();
+                self.counts.jumps += 1;
+                (self.on_trial, self.settled) = (0, Some(Ok(())));
+            }
+            Change::Rejected(cause) => {
+                self.lines[OTHER].clear();
+                let hits = std::mem::take(&mut self.on_trial);
+                self.counts.taken -= hits;
+                self.refuse(refusal(cause), hits as usize);
+                self.settled = Some(Err(refusal(cause)));
+            }
+            Change::Disputed => (self.on_trial, self.settled) = (0, Some(Ok(()))),
+            Change::Split { ahead, .. } => {
+                let [main, other] = &mut self.lines;
+                main.split_to(other, ahead);
+            }
+            Change::Joined => {
+                self.close_until(OTHER, u64::MAX, out);
+                self.lines[OTHER].clear();
+            }
+        }
+    }
+
+    /// Closes the windows about which all has been said, or that have been waited for.
     #[inline]
-    fn next(&self) -> Option<u64> {
-        let width = u64::from(self.options.width);
-        // What waits before the floor is there for its neighbour alone.
-        let first = self.sources.iter().filter_map(Source::first).min()?;
-        let first = first.max(self.floor);
-        Some(first - first % width)
+    fn close_due(&mut self, now: Moment, out: &mut impl FnMut(Window)) {
+        let mut members = !self.clocks.off();
+        if self.clocks.is_restless() {
+            let others = self.clocks.members(OTHER);
+            if self.clocks.is_disputed() {
+                self.close_line(OTHER, others, now, out);
+            }
+            members &= !others;
+        }
+        self.close_line(MAIN, members, now, out);
+    }
+
+    #[inline]
+    fn close_line(&mut self, line: Line, members: u64, now: Moment, out: &mut impl FnMut(Window)) {
+        let Self { clocks, lines, .. } = self;
+        let is_reached = |time, since| clocks.vote(line, time, since, now) == Vote::Reached;
+        let complete = lines[line].complete(members, now, is_reached);
+        self.close_until(line, complete, out);
     }
 
     /// Closes the windows that end, with their guard, before `complete`.
     #[inline]
-    fn close_until(&mut self, complete: u64, out: &mut impl FnMut(Window)) {
-        let reach = u64::from(self.options.width) + u64::from(self.options.guard);
-        while let Some(start) = self.next() {
+    fn close_until(&mut self, line: Line, complete: u64, out: &mut impl FnMut(Window)) {
+        let reach = self.reach();
+        while let Some(start) = self.lines[line].next() {
             if start.saturating_add(reach) > complete {
                 break;
             }
-            self.close(start, out);
+            self.close(line, start, out);
         }
     }
 
     /// Takes the hits of a window out of the rings; those that the next one shares stay.
-    fn close(&mut self, start: u64, out: &mut impl FnMut(Window)) {
+    fn close(&mut self, line: Line, start: u64, out: &mut impl FnMut(Window)) {
         let MergeOptions { width, guard, .. } = self.options;
-        let (wide, edge) = (u64::from(width), u64::from(guard));
-        let base = start.saturating_sub(edge);
-        // `base` is above zero but for the first window, whose hits are that much later.
-        let skip = edge - (start - base);
-        let (keep, end) = (
-            start.saturating_add(wide - edge),
-            start.saturating_add(wide),
-        );
-        let last = end.saturating_add(edge);
-        let (mut n, mut inside, mut sources, mut age) = (0, 0, 0, 0);
-        for (number, source) in self.sources.iter_mut().enumerate() {
-            sources |= u64::from(source.latest >= start) << number;
-            let mask = source.ring.len() - 1;
-            let mut done = source.head;
-            for at in source.head..source.tail {
-                let hit = source.ring[at & mask];
-                if hit.time >= last {
-                    break;
-                }
-                self.hits[n.min(MAX_EVENT_HITS - 1)] = Hit {
-                    pm: hit.pm(),
-                    fine: (hit.time.saturating_sub(base) + skip) as u16,
-                };
-                // Those of a neighbour that was closed long ago are not looked at.
-                n += usize::from(hit.time >= base);
-                age = age.max(hit.age(self.arrival));
-                inside += usize::from(hit.time >= start && hit.time < end);
-                done += usize::from(hit.time < keep);
-            }
-            source.head = done;
-        }
-        self.floor = end;
-        if inside == 0 {
+        let taken = self.lines[line].take(start, self.arrival, &mut self.hits);
+        if taken.inside == 0 {
             return;
         }
-        let kept = n.min(MAX_EVENT_HITS);
+        let kept = taken.hits.min(MAX_EVENT_HITS);
         self.counts.windows += 1;
         self.counts.hits += kept as u64;
-        self.counts.overfull += (n - kept) as u64;
+        self.counts.overfull += (taken.hits - kept) as u64;
         out(Window {
             start,
             span: Span { guard, width },
-            sources,
-            arrival: Tsc(self.arrival.0 - age),
+            sources: taken.sources,
+            truncated: taken.hits > kept,
+            disputed: line == OTHER || self.clocks.is_disputed(),
+            arrival: Tsc(self.arrival.0 - taken.age),
             hits: &self.hits[..kept],
         });
     }

@@ -254,6 +254,8 @@ fn build() -> Result<Round> {
                     timestamp,
                     source,
                     ends_frame: n == EVENTS - 1,
+                    lost: 0,
+                    reordered: false,
                     at: Moment(round * EVENTS * APART * 25),
                     arrival,
                     hits,
@@ -300,7 +302,7 @@ fn l0_chain() -> Result<Round> {
         let bytes = [&[0; UDP_HEADERS], &payload[..]].concat();
         let frame = Frame {
             mbuf: cache.alloc_from(&bytes).context("no buffer")?,
-            stream: StreamId(0),
+            stream: StreamId(board.into()),
             offset: UDP_HEADERS as u16,
             len: payload.len() as u16,
             at: Moment(0),

@@ -101,7 +101,7 @@ fn trigger(mut data: &[u8], pool: &Mempool) {
             mbuf.set_arrival(Tsc(now));
             let frame = Frame {
                 mbuf,
-                stream: StreamId(0),
+                stream: StreamId(bytes.get(6).map_or(0, |&board| u16::from(board))),
                 offset: 0,
                 len: bytes.len() as u16,
                 at: Moment(now),

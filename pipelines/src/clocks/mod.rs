@@ -22,8 +22,8 @@
 //! Times are in units of the caller's, for example slots. Memory is constant.
 
 mod clock;
-#[cfg(test)]
-mod tests;
+
+use std::cmp::Ordering;
 
 use pollux_mempool::time::Ns;
 use pollux_pmd::Cause;
@@ -32,7 +32,7 @@ use self::clock::{Clock, NEVER};
 use crate::stage::Moment;
 
 /// How long a silent source has a say about what time it is.
-const LIVE: Ns = Ns(1_000_000_000);
+pub(crate) const LIVE: Ns = Ns(1_000_000_000);
 /// Late frames in a row, for at least a deadline, that put a source off; frames of a single source
 /// that prove a jump.
 const LATE_RUN: u32 = 8;
@@ -55,6 +55,8 @@ pub(crate) struct ClockOptions {
     pub(crate) sources: usize,
     /// How far a time stamp may be ahead of the last one of its source, and of the others.
     pub(crate) horizon: u64,
+    /// How far a time stamp may be behind an earlier one of its source.
+    pub(crate) slack: u64,
     /// How long sources wait for each other.
     pub(crate) deadline: Ns,
     /// Units of time in a nanosecond.
@@ -117,12 +119,15 @@ pub(crate) struct Clocks {
     options: ClockOptions,
     /// The deadline in units of time.
     tolerance: u64,
-    clocks: Box<[Clock]>,
+    /// One for each source.
+    each: Box<[Clock]>,
     other: Other,
     /// A split that the builder has not been told of.
     split: Option<Change>,
     /// Bit s: the last frames of source s were late.
     lates: u64,
+    /// When a time that a source said is to be looked at.
+    next_probe: Moment,
 }
 
 impl Clocks {
@@ -132,17 +137,18 @@ impl Clocks {
         Self {
             options,
             tolerance: (tolerance as u64).max(1),
-            clocks: vec![Clock::default(); options.sources].into(),
+            each: vec![Clock::default(); options.sources].into(),
             other: Other::Unused,
             split: None,
             lates: 0,
+            next_probe: NEVER,
         }
     }
 
     /// The timeline of a source.
     #[inline]
     pub(crate) fn line(&self, source: usize) -> Line {
-        self.clocks[source].line
+        self.each[source].line
     }
 
     /// Bit s: source s is in this timeline.
@@ -175,7 +181,7 @@ impl Clocks {
 
     fn mask(&self, holds: impl Fn(&Clock) -> bool) -> u64 {
         let bit = |(n, clock): (usize, &Clock)| u64::from(holds(clock)) << n;
-        self.clocks.iter().enumerate().map(bit).sum()
+        self.each.iter().enumerate().map(bit).sum()
     }
 
     /// A frame of `source` begins with `time`; events before `floor` of the main timeline are
@@ -191,9 +197,10 @@ impl Clocks {
         at: Moment,
         floor: u64,
     ) -> Result<(), Cause> {
-        let clock = &mut self.clocks[source];
-        let goes_on = time >= clock.said && time - clock.said <= self.options.horizon;
-        if clock.is_plain && goes_on && at < clock.probe_due {
+        let clock = &mut self.each[source];
+        let goes_on = time.saturating_add(self.options.slack) >= clock.said
+            && time.saturating_sub(clock.said) <= self.options.horizon;
+        if clock.is_plain && goes_on && at < self.next_probe {
             clock.heard = at;
             return Ok(());
         }
@@ -203,7 +210,7 @@ impl Clocks {
     /// `source` has come to `time` in its timeline, of which `time` was admitted.
     #[inline]
     pub(crate) fn said(&mut self, source: usize, time: u64) {
-        let clock = &mut self.clocks[source];
+        let clock = &mut self.each[source];
         clock.said = clock.said.max(time);
     }
 
@@ -212,14 +219,14 @@ impl Clocks {
     pub(crate) fn in_time(&mut self, source: usize) {
         if self.lates != 0 {
             self.lates &= !(1 << source);
-            self.clocks[source].late = 0;
+            self.each[source].late = 0;
         }
     }
 
     #[cold]
     fn judge(&mut self, source: usize, time: u64, at: Moment, floor: u64) -> Result<(), Cause> {
-        self.probe(source, at);
-        let clock = self.clocks[source];
+        self.tick(at);
+        let clock = self.each[source];
         if let Some((said, heard)) = clock.before
             && self.goes_on(said, heard, time, at)
         {
@@ -234,9 +241,9 @@ impl Clocks {
             return Ok(());
         }
         if known && self.goes_on(clock.said, clock.heard, time, at) {
-            let clock = &mut self.clocks[source];
-            clock.heard = at;
-            clock.set_probe(time, at, self.options.deadline);
+            self.each[source].heard = at;
+            self.set_probe(source, time, at);
+            self.set_plain(source);
             self.count_trial(source);
             return Ok(());
         }
@@ -250,7 +257,7 @@ impl Clocks {
             _ if in_other => Some(OTHER),
             // Nobody else is heard, and it has said nothing else of late: nobody contradicts.
             None if !went_back && !went_ahead => {
-                self.clocks[source].off = false;
+                self.each[source].off = false;
                 Some(MAIN)
             }
             _ => None,
@@ -260,7 +267,7 @@ impl Clocks {
             return Ok(());
         }
         if clock.off {
-            self.clocks[source].agreed = 0;
+            self.each[source].agreed = 0;
             return Err(Cause::ClockSkew);
         }
         let stray = if time < floor {
@@ -284,7 +291,7 @@ impl Clocks {
     /// A source has no place in either timeline. After a while it is compared with the others as if
     /// it had said nothing.
     fn forget_if_lost(&mut self, source: usize, at: Moment) {
-        let clock = &mut self.clocks[source];
+        let clock = &mut self.each[source];
         if clock.late == 0 {
             clock.late_since = at;
         }
@@ -297,7 +304,8 @@ impl Clocks {
 
     /// Whether a source that was at `said` may be at `time` now.
     fn goes_on(&self, said: u64, heard: Moment, time: u64, at: Moment) -> bool {
-        time >= said && time - said <= self.options.horizon.saturating_add(self.passed(heard, at))
+        let reach = self.options.horizon.saturating_add(self.passed(heard, at));
+        time.saturating_add(self.options.slack) >= said && time.saturating_sub(said) <= reach
     }
 
     /// Time that has passed between two moments, in units.
@@ -307,13 +315,13 @@ impl Clocks {
 
     /// The others that have a say in a timeline.
     fn voters(&self, line: Line, at: Moment) -> impl Iterator<Item = (usize, &Clock)> {
-        let clocks = self.clocks.iter().enumerate();
+        let clocks = self.each.iter().enumerate();
         clocks.filter(move |(_, clock)| clock.line == line && !clock.off && clock.is_live(at))
     }
 
     /// Whether most others in a timeline are near a time; `None` where nobody else is heard.
     fn agrees(&self, source: usize, line: Line, time: u64, at: Moment) -> Option<bool> {
-        let reach = if self.clocks[source].off {
+        let reach = if self.each[source].off {
             self.tolerance
         } else {
             self.options.horizon
@@ -342,22 +350,21 @@ impl Clocks {
 
     /// Whether a time of a source is near that of most others in its timeline, to the deadline.
     pub(crate) fn is_in_step(&self, source: usize, time: u64, at: Moment) -> bool {
-        let line = self.clocks[source].line;
+        let line = self.each[source].line;
         line == OTHER || self.is_near(source, line, time, at, self.tolerance) != Some(false)
     }
 
     /// Whether others in the timeline of a source have been heard within the last deadline.
     pub(crate) fn has_company(&self, source: usize, at: Moment) -> bool {
         let recent = |clock: &Clock| at <= clock.heard.after(self.options.deadline);
-        let mut others = self.voters(self.clocks[source].line, at);
+        let mut others = self.voters(self.each[source].line, at);
         others.any(|(n, clock)| n != source && recent(clock))
     }
 
     /// Puts a source into a timeline, at a time.
     fn enter(&mut self, source: usize, line: Line, time: u64, at: Moment) {
-        let deadline = self.options.deadline;
         let on_trial = self.is_on_trial();
-        let clock = &mut self.clocks[source];
+        let clock = &mut self.each[source];
         if line == OTHER {
             if clock.line == MAIN && clock.is_known && !clock.off && on_trial {
                 clock.before = Some((clock.said, clock.heard));
@@ -373,7 +380,7 @@ impl Clocks {
         }
         (clock.line, clock.said, clock.heard) = (line, time, at);
         clock.is_known = true;
-        clock.set_probe(time, at, deadline);
+        self.set_probe(source, time, at);
         self.count_trial(source);
         self.set_plain(source);
     }
@@ -381,19 +388,19 @@ impl Clocks {
     /// Counts a frame of the trial.
     fn count_trial(&mut self, source: usize) {
         if let Other::Trial { frames, .. } = &mut self.other {
-            *frames += u32::from(self.clocks[source].line == OTHER);
+            *frames += u32::from(self.each[source].line == OTHER);
         }
     }
 
     /// Notes whether a source needs no more than the check that it goes on.
     fn set_plain(&mut self, source: usize) {
         let on_trial = self.is_on_trial();
-        let clock = &mut self.clocks[source];
+        let clock = &mut self.each[source];
         clock.is_plain = clock.is_known && !clock.off && !(on_trial && clock.line == OTHER);
     }
 
     fn set_all_plain(&mut self) {
-        (0..self.clocks.len()).for_each(|source| self.set_plain(source));
+        (0..self.each.len()).for_each(|source| self.set_plain(source));
     }
 
     /// What the sources of a timeline say to a time: those that have come to it, against those that
@@ -413,32 +420,59 @@ impl Clocks {
         }
     }
 
+    /// Looks at the times that sources have said, and where the others are a deadline later; called
+    /// now and then.
+    #[inline]
+    pub(crate) fn tick(&mut self, now: Moment) {
+        if now >= self.next_probe {
+            self.look(now);
+        }
+    }
+
+    #[cold]
+    fn look(&mut self, now: Moment) {
+        for source in 0..self.each.len() {
+            self.probe(source, now);
+        }
+        let due = self.each.iter().map(|clock| clock.probe_due);
+        self.next_probe = due.min().unwrap_or(NEVER);
+    }
+
+    /// Notes a time that a source said, unless there is one.
+    fn set_probe(&mut self, source: usize, time: u64, at: Moment) {
+        let clock = &mut self.each[source];
+        clock.set_probe(time, at, self.options.deadline);
+        self.next_probe = self.next_probe.min(clock.probe_due);
+    }
+
     /// Compares what a source said a deadline ago with where the others are now.
     fn probe(&mut self, source: usize, at: Moment) {
-        let clock = self.clocks[source];
+        let clock = self.each[source];
         let (time, since) = clock.probe;
         let on_trial = self.is_on_trial() && clock.line == OTHER;
         if at < clock.probe_due || !clock.is_known || clock.off || on_trial {
             return;
         }
-        self.clocks[source].probe_due = NEVER;
+        self.each[source].probe_due = NEVER;
+        // Its next frame brings the next time to be noted.
+        self.each[source].is_plain = false;
         let near_main = || self.is_near(source, MAIN, clock.said, at, self.tolerance);
         if clock.line == OTHER && near_main() != Some(false) {
             self.enter(source, MAIN, clock.said, at);
             return;
         }
         match self.vote(clock.line, time, since, at) {
-            Vote::Reached => self.clocks[source].ties = 0,
+            Vote::Reached => self.each[source].ties = 0,
             Vote::Ahead => self.put_off(source),
             // A single one may be a matter of who speaks first.
-            Vote::Tie if clock.ties < TIES => self.clocks[source].ties += 1,
+            Vote::Tie if clock.ties < TIES => self.each[source].ties += 1,
             Vote::Tie if self.other == Other::Unused => self.divide(time, at),
             Vote::Tie => {}
         }
     }
 
     fn put_off(&mut self, source: usize) {
-        let clock = &mut self.clocks[source];
+        let clock = &mut self.each[source];
         (clock.off, clock.agreed, clock.late) = (true, 0, 0);
         (clock.line, clock.before, clock.probe_due) = (MAIN, None, NEVER);
         self.set_plain(source);
@@ -456,21 +490,22 @@ impl Clocks {
         }
         let deadline = self.options.deadline;
         self.other = Other::Disputed;
-        for (n, clock) in self.clocks.iter_mut().enumerate() {
+        for (n, clock) in self.each.iter_mut().enumerate() {
             if ahead >> n & 1 == 1 {
                 clock.take_side(OTHER, at, deadline);
             }
         }
         self.split = Some(Change::Split { ahead, from });
         self.set_all_plain();
+        self.next_probe = self.next_probe.min(at.after(deadline));
     }
 
     /// The first fragment of a frame of `source`, of `time`, is behind `floor`, the end of what was
     /// closed in its timeline.
     pub(crate) fn late(&mut self, source: usize, time: u64, floor: u64, at: Moment) -> Late {
-        let line = self.clocks[source].line;
+        let line = self.each[source].line;
         // It may have come so far itself, and have a second fragment for what was closed.
-        let own = self.clocks[source].said.saturating_add(1) >= floor;
+        let own = self.each[source].said.saturating_add(1) >= floor;
         let (mut reached, mut behind) = (usize::from(own), usize::from(!own));
         for (_, clock) in self.voters(line, at).filter(|&(n, _)| n != source) {
             // The last that was closed is before the floor.
@@ -480,7 +515,7 @@ impl Clocks {
         }
         // Its clock may be right, and its frames slow.
         let in_step = self.is_in_step(source, time, at);
-        let clock = &mut self.clocks[source];
+        let clock = &mut self.each[source];
         if !clock.off && behind > reached {
             return Late::StepBack;
         }
@@ -504,7 +539,7 @@ impl Clocks {
     /// A source, and those that are behind `floor` as it is, go on in the other timeline.
     fn leave_behind(&mut self, source: usize, floor: u64, at: Moment) {
         self.other = Other::Disputed;
-        for (n, clock) in self.clocks.iter_mut().enumerate() {
+        for (n, clock) in self.each.iter_mut().enumerate() {
             let behind = clock.line == MAIN
                 && !clock.off
                 && clock.is_live(at)
@@ -514,6 +549,7 @@ impl Clocks {
             }
         }
         self.set_all_plain();
+        self.next_probe = self.next_probe.min(at.after(self.options.deadline));
     }
 
     /// What has been decided about the other timeline by `now`; asked before and behind each frame
@@ -531,7 +567,7 @@ impl Clocks {
                 stray,
             } => {
                 let members = self.members(OTHER).count_ones() as usize;
-                let all = self.clocks.len();
+                let all = self.each.len();
                 if members == 0 {
                     return Some(self.reject(stray));
                 }
@@ -543,13 +579,13 @@ impl Clocks {
             }
             Other::Disputed => {
                 let (main, other) = (live(MAIN), live(OTHER));
-                if other > main {
-                    Some(self.adopt())
-                } else if main > other {
-                    self.reject(Cause::ClockSkew);
-                    Some(Change::Joined)
-                } else {
-                    None
+                match other.cmp(&main) {
+                    Ordering::Greater => Some(self.adopt()),
+                    Ordering::Less => {
+                        self.reject(Cause::ClockSkew);
+                        Some(Change::Joined)
+                    }
+                    Ordering::Equal => None,
                 }
             }
         }
@@ -557,7 +593,7 @@ impl Clocks {
 
     /// What becomes of a trial at the end of the input.
     pub(crate) fn finish(&mut self) -> Option<Change> {
-        let now = self.clocks.iter().map(|clock| clock.heard).max()?;
+        let now = self.each.iter().map(|clock| clock.heard).max()?;
         let change = self.change(now);
         if change.is_some() || !self.is_on_trial() {
             return change;
@@ -577,7 +613,7 @@ impl Clocks {
                     frames: 1, stray, ..
                 } => {
                     // A single frame says nothing of the next one.
-                    for clock in self.clocks.iter_mut().filter(|clock| clock.line == OTHER) {
+                    for clock in self.each.iter_mut().filter(|clock| clock.line == OTHER) {
                         (clock.line, clock.is_known) = (MAIN, false);
                     }
                     self.reject(stray)
@@ -586,14 +622,14 @@ impl Clocks {
             };
         }
         self.other = Other::Disputed;
-        self.clocks.iter_mut().for_each(|clock| clock.before = None);
+        self.each.iter_mut().for_each(|clock| clock.before = None);
         self.set_all_plain();
         Change::Disputed
     }
 
     fn adopt(&mut self) -> Change {
         self.other = Other::Unused;
-        for clock in &mut self.clocks {
+        for clock in &mut self.each {
             // Who stays behind is compared with the others before it is heard again.
             clock.is_known &= clock.line == OTHER;
             (clock.line, clock.before, clock.probe_due) = (MAIN, None, NEVER);
@@ -604,8 +640,8 @@ impl Clocks {
 
     fn reject(&mut self, cause: Cause) -> Change {
         self.other = Other::Unused;
-        for source in 0..self.clocks.len() {
-            if self.clocks[source].line == OTHER {
+        for source in 0..self.each.len() {
+            if self.each[source].line == OTHER {
                 self.put_off(source);
             }
         }

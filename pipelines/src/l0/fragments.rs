@@ -25,6 +25,11 @@ pub struct Fragment<'a> {
     pub source: u16,
     /// The last fragment of its frame: with it, the frame is delivered or lost as a whole.
     pub ends_frame: bool,
+    /// In the first fragment of a frame: frames of its source that sequence numbers say are missing
+    /// before this one; saturates.
+    pub lost: u16,
+    /// In the first fragment of a frame: the frame was counted as missing before it came.
+    pub reordered: bool,
     /// When its frame came, on the time line of the deadlines.
     pub at: Moment,
     /// When its frame came, on the clock.
@@ -42,8 +47,13 @@ struct Head {
     arrival: u64,
     source: u16,
     hits: u16,
-    ends_frame: u32,
+    lost: u16,
+    /// [`ENDS_FRAME`] and [`REORDERED`].
+    flags: u16,
 }
+
+const ENDS_FRAME: u16 = 1;
+const REORDERED: u16 = 2;
 
 const HEAD: usize = size_of::<Head>();
 const _: () = assert!(HEAD == 32);
@@ -127,6 +137,7 @@ impl Fragments {
                 places[..hits.len()].copy_from_slice(hits);
                 filler.event(fragment.timestamp, hits.len());
             }
+            self.mark(self.last, fragment.lost, fragment.reordered);
             if fragment.ends_frame {
                 self.end_frame(0);
             }
@@ -148,7 +159,8 @@ impl Fragments {
                 arrival: like.arrival.0,
                 source: like.source,
                 hits: 0,
-                ends_frame: 0,
+                lost: 0,
+                flags: 0,
             },
         }
     }
@@ -160,7 +172,20 @@ impl Fragments {
         let last = (self.used > before).then_some(last);
         let last = last.and_then(|last| self.mbuf.data_mut().get_mut(last));
         if let Some((head, _)) = last.and_then(|bytes| Head::mut_from_prefix(bytes).ok()) {
-            head.ends_frame = 1;
+            head.flags |= ENDS_FRAME;
+        }
+    }
+
+    /// Notes in the fragment at a place, the first of its frame, what its sequence number says.
+    #[inline]
+    pub(crate) fn mark(&mut self, at: usize, lost: u16, reordered: bool) {
+        if lost == 0 && !reordered {
+            return;
+        }
+        let place = self.mbuf.data_mut().get_mut(at..self.used.max(at));
+        if let Some((head, _)) = place.and_then(|bytes| Head::mut_from_prefix(bytes).ok()) {
+            head.lost = lost;
+            head.flags |= if reordered { REORDERED } else { 0 };
         }
     }
 
@@ -227,7 +252,9 @@ impl Fragments {
             let fragment = Fragment {
                 timestamp: head.timestamp,
                 source: head.source,
-                ends_frame: head.ends_frame != 0,
+                ends_frame: head.flags & ENDS_FRAME != 0,
+                lost: head.lost,
+                reordered: head.flags & REORDERED != 0,
                 at: Moment(head.at),
                 arrival: Tsc(head.arrival),
                 hits: places.get(..hits)?,
@@ -302,6 +329,8 @@ mod tests {
             timestamp: *timestamp,
             source: *source,
             ends_frame: *ends_frame,
+            lost: 0,
+            reordered: false,
             at: Moment(*timestamp),
             arrival: Tsc(7),
             hits,

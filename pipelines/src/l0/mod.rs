@@ -33,6 +33,7 @@ pub use event::{
 };
 pub use fragments::{Fragment, Fragments, fragment_pool};
 pub use record::{L0_EVENT, L0Record, PrimitiveId};
+pub(crate) use stats::{Apart, Closed};
 pub use stats::{EventCounts, L0Stats, SourceCounts};
 
 use pollux_mempool::region::PageSize;

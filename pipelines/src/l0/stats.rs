@@ -30,6 +30,8 @@ pub struct SourceCounts {
     pub duplicate_fragments: Count,
     /// Events that were closed without this source.
     pub absent: Count,
+    /// Events that most sources contributed to, and this one did not.
+    pub missed: Count,
     /// Events that this source contributed to and most others did not, while most others had events
     /// of their own.
     pub apart: Count,
@@ -58,6 +60,8 @@ pub struct EventCounts {
     pub overfull: Count,
     /// Events of which hits were left out for want of room.
     pub truncated: Count,
+    /// Events that most sources contributed to.
+    pub shared: Count,
     /// Events that were closed while sources disagreed on the time, and none had a majority.
     pub disputed: Count,
     /// Fragments of events, or merged events, for which there was no buffer: somebody behind the pipeline holds more
@@ -73,6 +77,49 @@ pub struct EventCounts {
     pub accepted: Count,
     /// Events that it rejected.
     pub rejected: Count,
+}
+
+/// An event that is closed, as far as it is counted.
+pub(crate) struct Closed {
+    /// Bit s: source s contributed.
+    pub(crate) sources: u64,
+    pub(crate) complete: bool,
+    pub(crate) truncated: bool,
+    pub(crate) disputed: bool,
+    pub(crate) hits: u64,
+}
+
+/// Tells events of a few sources while most others have their own from events of a few sources
+/// because the others are silent.
+#[derive(Debug)]
+pub(crate) struct Apart {
+    /// Events since the last one that most sources contributed to.
+    since_shared: u32,
+}
+
+/// Most others are taken to have events of their own for so many events without them.
+const APART: u32 = 64;
+
+impl Default for Apart {
+    fn default() -> Self {
+        Self {
+            since_shared: u32::MAX,
+        }
+    }
+}
+
+impl Apart {
+    /// Whether an event is one apart.
+    #[inline]
+    fn note(&mut self, shared: bool) -> bool {
+        let apart = !shared && self.since_shared < APART;
+        self.since_shared = if shared {
+            0
+        } else {
+            self.since_shared.saturating_add(1)
+        };
+        apart
+    }
 }
 
 /// All counters of one L0 pipeline.
@@ -95,14 +142,45 @@ impl L0Stats {
         })
     }
 
+    /// Counts an event that is closed, with the sources (bit s: source s) that contributed.
+    #[inline]
+    pub(crate) fn count_event(&self, event: &Closed, apart: &mut Apart) {
+        let &Closed {
+            sources,
+            complete,
+            truncated,
+            disputed,
+            hits,
+        } = event;
+        let (counts, all) = (&self.events, self.sources.len() as u32);
+        let shared = 2 * sources.count_ones() > all;
+        counts.built.add(1);
+        counts.hits.add(hits);
+        counts.shared.add(u64::from(shared));
+        counts.disputed.add(u64::from(disputed));
+        let alone = apart.note(shared);
+        if complete {
+            counts.complete.add(1);
+            return;
+        }
+        counts.incomplete.add(1);
+        counts.truncated.add(u64::from(truncated));
+        for (source, counts) in self.sources.iter().enumerate() {
+            let contributed = sources >> source & 1;
+            counts.absent.add(1 - contributed);
+            counts.missed.add((1 - contributed) * u64::from(shared));
+            counts.apart.add(contributed * u64::from(alone));
+        }
+    }
+
     /// What is wrong with a source, in words of reports and metrics; nothing for one that there is
     /// not. A source is named for what it has done since the start of the run:
     ///
     /// | word | when |
     /// | --- | --- |
-    /// | `clock` | its time stamps differ from those of most others: frames refused as `clock-skew`, 1 % as `out-of-window`, or 5 % of the events are its own alone |
+    /// | `clock` | its time stamps differ from those of most others: frames refused as `clock-skew`, 1 % as `out-of-window`, or a quarter of the events are its own alone |
     /// | `late` | 5 % of its frames came when their events were closed |
-    /// | `absent` | it contributed to less than half of the events |
+    /// | `absent` | it contributed to no more than half of the events that most others contributed to, or of all where those are none |
     /// | `sequence` | its sequence numbers began anew in 1 % of its frames |
     /// | `loss` | 1 % of its frames never came |
     /// | `duplicates` | 1 % of its frames came twice |
@@ -113,16 +191,21 @@ impl L0Stats {
             return Vec::new();
         };
         let (frames, built) = (counts.frames.get(), self.events.built.get());
+        let (shared, missed) = (self.events.shared.get(), counts.missed.get());
+        let absent = counts.absent.get();
         let (missing, resyncs) = (counts.missing.get(), counts.resyncs.get());
         let faults = [
             (
                 "clock",
                 counts.skewed.get() + counts.off.get() > 0
                     || 100 * counts.out_of_window.get() > frames
-                    || 20 * counts.apart.get() > built,
+                    || 4 * counts.apart.get() > built,
             ),
             ("late", 20 * counts.late.get() > frames),
-            ("absent", 2 * counts.absent.get() > built),
+            (
+                "absent",
+                absent > 0 && 2 * missed >= shared && (shared > 0 || 2 * absent >= built),
+            ),
             ("sequence", resyncs > 1 && 100 * resyncs > frames),
             ("loss", 100 * missing > frames + missing),
             ("duplicates", 100 * counts.duplicates.get() > frames),

@@ -15,7 +15,8 @@ pub struct MergeOptions {
     pub guard: u16,
     /// How far a hit may be behind an earlier one of its source.
     pub disorder: u64,
-    /// How far a hit may be ahead of all others.
+    /// How far a hit may be ahead of the last one of its source, and of the others; more than the
+    /// deadline.
     pub horizon: u64,
     /// How long a silent source is waited for.
     pub deadline: Ns,
@@ -48,6 +49,9 @@ pub enum MergeError {
     /// A window cannot be like this.
     #[error("the width of a window must be 2 to 32768, and its guard at most half of it")]
     Width,
+    /// Sources that are apart by less than a deadline would be told to differ.
+    #[error("the horizon must be longer than the deadline")]
+    Horizon,
     /// A ring cannot be like this.
     #[error("the capacity of a source must be 64 to 16777216 hits")]
     Capacity,
@@ -60,10 +64,12 @@ pub struct MergeCounts {
     pub taken: u64,
     /// Refused: their window had been closed.
     pub late: u64,
-    /// Refused: too far behind their source.
-    pub disordered: u64,
-    /// Refused: too far ahead of all others.
+    /// Refused: too far ahead, of a source that came back.
     pub ahead: u64,
+    /// Refused: of a source that differs from the majority.
+    pub skewed: u64,
+    /// Refused: the ring of their source was full.
+    pub full: u64,
     /// Refused: of a source that there is not.
     pub unknown: u64,
     /// Windows with hits.

@@ -1,8 +1,10 @@
 //! The hits of one source that wait.
 
-use pollux_mempool::time::{Ns, Tsc};
+use std::collections::VecDeque;
 
-use super::StampedHit;
+use pollux_mempool::time::Tsc;
+
+use super::{SLOT, StampedHit};
 use crate::stage::Moment;
 
 /// A hit that waits, in 16 bytes.
@@ -44,11 +46,22 @@ pub(super) struct Source {
     pub(super) tail: usize,
     /// Its latest time.
     pub(super) latest: u64,
-    /// When it last went on in time, or the first hit of any source came; `None` before both.
+    /// When it last went on in time; `None` before it has said anything.
     pub(super) heard: Option<Moment>,
-    /// Times that all of its hits were refused since.
-    pub(super) refused: u32,
+    /// Where frames of it are missing.
+    gaps: VecDeque<Gap>,
 }
+
+/// Times between which frames are missing, and how many.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    from: u64,
+    to: u64,
+    frames: u16,
+}
+
+/// Most gaps that are told apart.
+const GAPS: usize = 64;
 
 impl Source {
     pub(super) fn new(capacity: usize) -> Self {
@@ -58,7 +71,7 @@ impl Source {
             tail: 0,
             latest: 0,
             heard: None,
-            refused: 0,
+            gaps: VecDeque::with_capacity(GAPS),
         }
     }
 
@@ -78,18 +91,55 @@ impl Source {
         (self.head < self.tail).then(|| self.ring[self.place(self.head)].time)
     }
 
-    /// The latest time that waits.
-    pub(super) fn last(&self) -> Option<u64> {
-        (self.head < self.tail).then(|| self.ring[self.place(self.tail - 1)].time)
+    /// Forgets all; the memory stays.
+    pub(super) fn clear(&mut self) {
+        (self.head, self.tail, self.latest, self.heard) = (0, 0, 0, None);
+        self.gaps.clear();
     }
 
-    /// Forgets the hits behind a time; returns how many there were.
-    pub(super) fn take_back(&mut self, behind: u64) -> u64 {
-        let before = self.tail;
-        while self.last().is_some_and(|time| time > behind) {
-            self.tail -= 1;
+    /// It has come to a time.
+    #[inline]
+    pub(super) fn come_to(&mut self, time: u64, at: Moment) {
+        if time > self.latest || self.heard.is_none() {
+            (self.latest, self.heard) = (time, Some(at));
         }
-        (before - self.tail) as u64
+    }
+
+    /// Frames are missing between what it said last and a time.
+    pub(super) fn add_gap(&mut self, to: u64, frames: u16) {
+        // A frame begins with another slot. Before the first one nothing is known.
+        let from = (self.latest / SLOT + 1) * SLOT;
+        if self.heard.is_none() || to <= from {
+            return;
+        }
+        if self.gaps.len() == GAPS {
+            // The oldest two become one, which what lies between them pays for.
+            if let Some(first) = self.gaps.pop_front()
+                && let Some(next) = self.gaps.front_mut()
+            {
+                next.from = first.from;
+                next.frames = next.frames.saturating_add(first.frames);
+            }
+        }
+        self.gaps.push_back(Gap { from, to, frames });
+    }
+
+    /// One of the frames that are missing around a time has come.
+    pub(super) fn fill_gap(&mut self, time: u64) {
+        let around = |gap: &Gap| (gap.from..gap.to).contains(&time);
+        if let Some(gap) = self.gaps.iter_mut().find(|gap| around(gap)) {
+            gap.frames -= u16::from(gap.frames > 0);
+        }
+    }
+
+    /// Whether something is missing between two times; what ends before them is forgotten.
+    #[inline]
+    pub(super) fn lacks(&mut self, start: u64, end: u64) -> bool {
+        while self.gaps.front().is_some_and(|gap| gap.to <= start) {
+            self.gaps.pop_front();
+        }
+        let lacks = |gap: &Gap| gap.frames > 0 && gap.from < end && gap.to > start;
+        self.gaps.iter().any(lacks)
     }
 
     /// Adds a hit in its place; there is room for it.
@@ -108,11 +158,5 @@ impl Source {
         }
         let place = self.place(at);
         self.ring[place] = hit;
-    }
-
-    /// Whether nothing was heard for a deadline.
-    #[inline]
-    pub(super) fn is_silent(&self, deadline: Ns, now: Moment) -> bool {
-        self.heard.is_none_or(|heard| heard.after(deadline) < now)
     }
 }

@@ -2,6 +2,7 @@
 use std::collections::BTreeMap;
 use std::f32::consts::TAU;
 
+use pollux_mempool::time::Ns;
 use proptest::prelude::*;
 
 use super::*;
@@ -126,9 +127,10 @@ proptest! {
             pushed += 1;
         }
         merge.finish(&mut |_| ());
-        let MergeCounts { taken, late, disordered, ahead, unknown, .. } = merge.counts();
-        prop_assert_eq!(taken + late + disordered + ahead + unknown, pushed);
-        prop_assert!(merge.sources.iter().all(|source| source.head == source.tail));
+        let MergeCounts { taken, late, ahead, skewed, full, unknown, .. } = merge.counts();
+        prop_assert_eq!(taken + late + ahead + skewed + full + unknown, pushed);
+        let sources = || merge.lines.iter().flat_map(|line| &line.sources);
+        prop_assert!(sources().all(|source| source.head == source.tail));
     }
 }
 
@@ -162,13 +164,21 @@ fn a_silent_source_is_waited_for_until_its_deadline() {
     merge
         .push(0, &hits, at(Moment(1000)), &mut collect(&mut windows))
         .unwrap();
-    merge.tick(Moment(1 + options.deadline.0), &mut collect(&mut windows));
-    assert!(windows.is_empty());
-    merge.tick(Moment(2 + options.deadline.0), &mut collect(&mut windows));
+    // It is noted from time to time how far a majority has come, which one of two is when the other
+    // is silent.
+    let late = Moment(1000 + options.deadline.0);
+    for ns in (1000..late.0).step_by(10_000) {
+        merge.tick(Moment(ns), &mut collect(&mut windows));
+        assert!(windows.is_empty());
+    }
+    let late = late.after(options.deadline);
+    for ns in (late.0 - options.deadline.0..late.0 + 30_000).step_by(10_000) {
+        merge.tick(Moment(ns), &mut collect(&mut windows));
+    }
     // All but the last four, and the one whose guard reaches into them.
     assert_eq!(windows.len(), 34);
     // What it says then about closed windows is late; it is heard again afterwards.
-    let (taken, now) = (merge.counts().taken, Moment(3 + options.deadline.0));
+    let (taken, now) = (merge.counts().taken, late.after(Ns(30_001)));
     let late = merge.push(1, &[hits[3]], at(now), &mut |_| ());
     assert_eq!(late, Err(Refusal::Late));
     merge
@@ -224,7 +234,8 @@ fn a_source_that_lies_is_not_heard() {
         }
         // Hours ahead, and back at the beginning.
         let lie = if slot % 2 == 0 { 1 << 50 } else { 100 };
-        let _ = merge.push(3, &[stamped(lie, 9)], at(Moment(slot * 1000)), &mut |_| ());
+        let now = at(Moment(slot * 1000));
+        let _ = merge.push(3, &[stamped(lie, 9)], now, &mut collect(&mut windows));
     }
     // It held nothing up for longer than its deadline.
     assert!(windows.len() > 1690, "{}", windows.len());
@@ -232,7 +243,7 @@ fn a_source_that_lies_is_not_heard() {
     let honest = windows
         .iter()
         .filter(|(_, hits)| hits.iter().filter(|hit| hit.1 < 3).count() == 3);
-    assert_eq!(honest.count(), 2000);
+    assert_eq!(honest.count(), 2000, "{:?}", merge.counts());
     assert_eq!(merge.counts().jumps, 0);
 }
 
@@ -269,26 +280,40 @@ fn building_goes_on_after_a_burst_of_nonsense_and_after_a_new_beginning() {
 }
 
 #[test]
-fn a_full_ring_closes_the_oldest_windows() {
-    let mut merge = Merge::new(MergeOptions {
+fn a_full_ring_closes_the_windows_that_a_majority_has_passed() {
+    let small = |sources| MergeOptions {
         capacity: 64,
-        ..options(2)
-    })
-    .unwrap();
+        ..options(sources)
+    };
+    let mut merge = Merge::new(small(3)).unwrap();
     let mut windows = Windows::new();
-    merge
-        .push(1, &[stamped(0, 0)], at(Moment(1)), &mut |_| ())
-        .unwrap();
+    let first = [stamped(0, 0)];
+    merge.push(1, &first, at(Moment(1)), &mut |_| ()).unwrap();
     for i in 0..1000 {
-        let hits = [stamped(i * 256, 1)];
-        merge
-            .push(0, &hits, at(Moment(2)), &mut collect(&mut windows))
-            .unwrap();
+        for source in [0, 2] {
+            let hits = [stamped(i * 256, 1)];
+            merge
+                .push(source, &hits, at(Moment(2)), &mut collect(&mut windows))
+                .unwrap();
+        }
     }
     merge.finish(&mut collect(&mut windows));
     assert_eq!(windows.len(), 1000);
     let counts = merge.counts();
-    assert!((900..1000).contains(&counts.forced) && counts.taken == 1001);
+    assert!((900..1000).contains(&counts.forced) && counts.taken == 2001);
+    // One that is ahead of all others loses its own hits.
+    let mut merge = Merge::new(small(3)).unwrap();
+    for source in [0, 1, 2] {
+        merge
+            .push(source, &first, at(Moment(1)), &mut |_| ())
+            .unwrap();
+    }
+    for i in 1..1000 {
+        let hits = [stamped(i * 256, 1)];
+        let _ = merge.push(0, &hits, at(Moment(2)), &mut |_| ());
+    }
+    let counts = merge.counts();
+    assert!((930..940).contains(&counts.full) && counts.forced == 0);
     // A window of more hits than it holds.
     let mut merge = Merge::new(options(1)).unwrap();
     let many = vec![stamped(5, 2); MAX_EVENT_HITS + 10];
@@ -336,10 +361,9 @@ fn a_source_without_hits_says_how_far_it_is_and_holds_nothing_up() {
         .hear(1, 9000, Moment(2), &mut collect(&mut windows))
         .unwrap();
     assert_eq!(windows, [(512, vec![(700, 1)])]);
-    assert_eq!(
-        merge.hear(1, 100, Moment(2), &mut |_| ()),
-        Err(Refusal::Late)
-    );
+    // It may begin anew.
+    assert_eq!(merge.hear(1, 100, Moment(2), &mut |_| ()), Ok(()));
+    assert!(merge.is_on_trial(1) && !merge.is_on_trial(0));
     assert_eq!(
         merge.hear(2, 9000, Moment(2), &mut |_| ()),
         Err(Refusal::Unknown)
@@ -380,4 +404,37 @@ fn a_window_knows_who_had_come_to_it_and_when_its_first_hit_came() {
         .push(0, &[stamped(400, 1)], Came { arrival, ..came }, &mut |_| ())
         .unwrap();
     merge.finish(&mut |window| assert_eq!(window.arrival, came.arrival));
+}
+
+#[test]
+fn a_window_of_which_frames_are_missing_lacks_their_source() {
+    let mut merge = Merge::new(options(2)).unwrap();
+    let mut seen = Vec::new();
+    let mut look = |window: Window| seen.push((window.start / 256, window.sources));
+    for slot in 0..60 {
+        let hits = [stamped(slot * 256, 1)];
+        merge.push(0, &hits, at(Moment(slot)), &mut look).unwrap();
+        match slot {
+            // One frame is lost, and another comes late.
+            20..25 | 40..45 => continue,
+            25 | 45 => merge.missed(1, slot * 256, 1),
+            _ => {}
+        }
+        merge.push(1, &hits, at(Moment(slot)), &mut look).unwrap();
+        if slot == 45 {
+            merge.found(1, 41 * 256);
+            for slot in 40..45 {
+                let hits = [stamped(slot * 256, 1)];
+                merge.push(1, &hits, at(Moment(45)), &mut look).unwrap();
+            }
+        }
+    }
+    merge.finish(&mut look);
+    let expected = |slot| if (20..25).contains(&slot) { 0b01 } else { 0b11 };
+    assert_eq!(
+        seen,
+        (0..60)
+            .map(|slot| (slot, expected(slot)))
+            .collect::<Vec<_>>()
+    );
 }

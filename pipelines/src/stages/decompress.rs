@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pollux_mempool::PoolCache;
-use pollux_pmd::stream::{SequenceTracker, Verdict};
+use pollux_pmd::stream::{StampedTracker, Verdict};
 use pollux_pmd::{Cause, Tally};
 use serde::Deserialize;
 
@@ -42,7 +42,8 @@ impl Default for DecompressOptions {
 const ENOUGH: usize = 12 << 10;
 
 /// Checks each frame's container as a whole, follows the sequence numbers of its source, and makes
-/// a fragment of each event in it.
+/// a fragment of each event in it. Source s has stream s: a frame of a board on the port of another
+/// is dropped.
 ///
 /// A frame that is refused here is dropped with its cause. One that passes is counted by the stage
 /// that takes the last of its fragments, so stages in between must hand on every fragment, emptied
@@ -58,7 +59,7 @@ struct Boards {
     detector: u8,
     /// Source by board number.
     sources: [u8; 256],
-    trackers: Vec<SequenceTracker>,
+    trackers: Vec<StampedTracker>,
     stats: Arc<L0Stats>,
     simd: Simd,
     /// Buffers for fragments.
@@ -98,7 +99,7 @@ impl Decompress {
             boards: Boards {
                 detector: options.source_id,
                 sources,
-                trackers: vec![SequenceTracker::new(); count],
+                trackers: vec![StampedTracker::new(); count],
                 stats: Arc::clone(&env.stats),
                 simd: Simd::best(),
                 buffers: env.make_fragments().map_err(|e| e.to_string())?,
@@ -126,6 +127,8 @@ impl Boards {
             timestamp: 0,
             source: source.into(),
             ends_frame: false,
+            lost: 0,
+            reordered: false,
             at: frame.at,
             arrival: frame.mbuf.arrival(),
             hits: &[],
@@ -141,13 +144,18 @@ impl Boards {
             }
         };
         if !filling.has_room(events, hits) {
-            return self.expand_long(header, like, filling, out);
+            return self.expand_long(header, frame, like, filling, out);
         }
         let before = filling.used();
         let container = header.decode(self.simd, &mut filling.filler(&like));
-        let admitted = container.map_err(cause).and_then(|it| self.admit(&it));
+        let admitted = container
+            .map_err(cause)
+            .and_then(|it| self.admit(&it, frame));
         match admitted {
-            Ok(()) => filling.end_frame(before),
+            Ok(order) => {
+                filling.mark(before, order.lost, order.reordered);
+                filling.end_frame(before);
+            }
             Err(_) => filling.cut(before),
         }
         if filling.used() < ENOUGH {
@@ -155,7 +163,7 @@ impl Boards {
         } else {
             out.push(filling);
         }
-        admitted.map(|()| events > 0)
+        admitted.map(|_| events > 0)
     }
 
     /// The same for a frame whose fragments may need several buffers, of which `filling` is the
@@ -164,18 +172,21 @@ impl Boards {
     fn expand_long(
         &mut self,
         header: HitsHeader,
+        frame: &Frame,
         like: Fragment,
         mut filling: Fragments,
         out: &mut impl Sink<Fragments>,
     ) -> Result<bool, Cause> {
         let container = header.check().map_err(cause)?;
-        self.admit(&container)?;
+        let mut order = self.admit(&container, frame)?;
         let mut hits = [Hit::default(); MAX_HITS];
         let mut events = container.events();
         while let Some((timestamp, hits)) = events.next_into(&mut hits) {
             let fragment = Fragment {
                 timestamp,
                 ends_frame: events.remaining() == 0,
+                lost: std::mem::take(&mut order.lost),
+                reordered: std::mem::take(&mut order.reordered),
                 hits,
                 ..like
             };
@@ -197,31 +208,55 @@ impl Boards {
         Ok(true)
     }
 
-    /// Takes a sound container, if it is of a board of ours, and not there twice.
+    /// Takes a sound container, if it is of a board of ours, on the port of that board, and not there
+    /// twice.
     #[inline]
-    fn admit(&mut self, container: &HitsFrame) -> Result<(), Cause> {
+    fn admit(&mut self, container: &HitsFrame, frame: &Frame) -> Result<Order, Cause> {
         let source = self.sources[usize::from(container.sub_id())];
         if container.source_id() != self.detector || source == NONE {
             return Err(Cause::Unsupported);
         }
+        if u16::from(source) != frame.stream.0 {
+            // Whoever sends it: the port tells whose line it is.
+            if let Some(counts) = self.stats.sources.get(usize::from(frame.stream.0)) {
+                counts.misrouted.add(1);
+            }
+            return Err(Cause::Misrouted);
+        }
         let index = usize::from(source);
         let tracker = &mut self.trackers[index];
-        let verdict = tracker.observe(container.sequence());
+        // Without events there is no time stamp.
+        let stamp = match container.event_count() {
+            0 => 0,
+            _ => container.first_timestamp(),
+        };
+        let seen = tracker.observe(container.sequence(), stamp);
         let counts = &self.stats.sources[index];
         counts.frames.add(1);
-        if verdict != Verdict::InOrder {
+        let mut order = Order::default();
+        if seen.verdict != Verdict::InOrder {
             let now = tracker.counts();
             counts.missing.set(now.missing);
             counts.gaps.set(now.gaps);
             counts.duplicates.set(now.duplicates);
             counts.reordered.set(now.reordered);
             counts.resyncs.set(now.resyncs);
-            if verdict == Verdict::Duplicate {
-                return Err(Cause::Duplicate);
+            match seen.verdict {
+                _ if seen.is_copy => return Err(Cause::Duplicate),
+                Verdict::Gap(lost) => order.lost = u16::try_from(lost).unwrap_or(u16::MAX),
+                Verdict::Reordered => order.reordered = true,
+                _ => {}
             }
         }
-        Ok(())
+        Ok(order)
     }
+}
+
+/// What the sequence number of a frame says of those before it, as in [`Fragment`].
+#[derive(Clone, Copy, Default)]
+struct Order {
+    lost: u16,
+    reordered: bool,
 }
 
 fn cause(error: FormatError) -> Cause {

@@ -6,7 +6,8 @@
 //! ([`merge`](crate::merge)).
 //!
 //! A frame is delivered when hits of it were taken. A fragment without hits says how far its source
-//! is. An event is complete when all sources had come to its window before it was closed.
+//! is. An event is complete when all sources had come to its window before it was closed, and no
+//! frame with hits of that time is known to be lost.
 
 use std::sync::Arc;
 
@@ -17,7 +18,9 @@ use serde::Deserialize;
 
 use super::fate::{Fate, Fates};
 use crate::formats::hits::MAX_HITS;
-use crate::l0::{Draft, Event, EventHead, Fragment, Fragments, L0Stats, MAX_SOURCES};
+use crate::l0::{
+    Apart, Closed, Draft, Event, EventHead, Fragment, Fragments, L0Stats, MAX_SOURCES,
+};
 use crate::merge::{Came, Merge, MergeOptions, Refusal, SLOT, StampedHit, Window};
 use crate::registry::StageEnv;
 use crate::stage::{Batch, Moment, Sink, Stage};
@@ -32,7 +35,8 @@ pub struct MergeHitsOptions {
     pub guard_ns: f64,
     /// How far hits may be behind earlier ones of their source, in slots of 25 ns.
     pub disorder_slots: u64,
-    /// How far a hit may be ahead of all others, in time of the detector.
+    /// How far a hit may be ahead of the last one of its source, beyond the time that has passed,
+    /// and of the other sources; in time of the detector, and more than the deadline.
     pub horizon_us: u64,
     /// How long a silent source is waited for.
     pub deadline_us: u64,
@@ -46,7 +50,7 @@ impl Default for MergeHitsOptions {
             window_slots: 1,
             guard_ns: 2.0,
             disorder_slots: 4,
-            horizon_us: 1000,
+            horizon_us: 100_000,
             deadline_us: 300,
             capacity: 1 << 14,
         }
@@ -60,6 +64,8 @@ pub struct MergeHits {
     hits: Vec<StampedHit>,
     windows: Windows,
     fates: Fates,
+    /// Whether the frame whose fragments are being taken was admitted.
+    frame: Option<Result<(), Refusal>>,
 }
 
 /// Makes events of windows.
@@ -68,6 +74,7 @@ struct Windows {
     all: u64,
     events: PoolCache,
     stats: Arc<L0Stats>,
+    apart: Apart,
 }
 
 impl MergeHits {
@@ -106,6 +113,12 @@ impl MergeHits {
                 "deadline_us = {deadline_us}: it must be 1 to 60000000 (a minute)"
             ));
         }
+        if horizon_us <= deadline_us {
+            return Err(format!(
+                "horizon_us = {horizon_us}: it must be above deadline_us = {deadline_us}, or \
+                 sources that are apart by less than a deadline would be told to differ"
+            ));
+        }
         let merge = Merge::new(MergeOptions {
             sources,
             width: window_slots * SLOT as u16,
@@ -124,8 +137,10 @@ impl MergeHits {
                 // A window is an event at once, so none is held here.
                 events: env.make_events(0).map_err(|error| error.to_string())?,
                 stats: Arc::clone(&env.stats),
+                apart: Apart::default(),
             },
             fates: Fates::new("merge", env),
+            frame: None,
         })
     }
 
@@ -143,61 +158,86 @@ impl MergeHits {
             pm: hit.pm,
         }));
         self.hits.sort_unstable_by_key(|hit| (hit.time, hit.pm));
-        let windows = &mut self.windows;
+        let Self {
+            merge,
+            hits,
+            windows,
+            fates,
+            frame,
+        } = self;
         let mut out = |window: Window| windows.close(&window, out);
-        let taken = if self.hits.is_empty() {
-            self.merge.hear(source, start, fragment.at, &mut out)
+        let time = hits.first().map_or(start, |hit| hit.time);
+        let admitted = frame.unwrap_or_else(|| {
+            merge.settle(fragment.at, &mut out);
+            settle(merge, fates);
+            let admitted = merge.admit(source, time, fragment.at, &mut out);
+            settle(merge, fates);
+            admitted
+        });
+        *frame = (!fragment.ends_frame).then_some(admitted);
+        admitted?;
+        if fragment.lost > 0 {
+            merge.missed(source, start, fragment.lost);
+        }
+        if fragment.reordered {
+            merge.found(source, start);
+        }
+        let taken = if hits.is_empty() {
+            merge.go_on(source, start, fragment.at, &mut out)
         } else {
-            self.merge.push(source, &self.hits, came, &mut out)
+            merge.add(source, hits, came, &mut out)
         };
-        taken.map_err(|why| match why {
-            Refusal::Late => Cause::Late,
-            Refusal::Ahead | Refusal::Disordered => Cause::OutOfWindow,
-            Refusal::Unknown => Cause::Unsupported,
-        })
+        taken.map_err(Cause::from)
     }
 
     /// Shows what the merger counts.
     fn tell(&self) {
-        let (counts, events) = (self.merge.counts(), &self.windows.stats.events);
-        events.forced.set(counts.forced);
-        events.overfull.set(counts.overfull);
-        events.resyncs.set(counts.jumps);
+        let (counts, stats) = (self.merge.counts(), &self.windows.stats);
+        stats.events.forced.set(counts.forced);
+        stats.events.overfull.set(counts.overfull);
+        stats.events.resyncs.set(counts.jumps);
+        for (source, counts) in stats.sources.iter().enumerate() {
+            counts.off.set(self.merge.off() >> source & 1);
+        }
+    }
+}
+
+/// Counts frames that were on trial.
+#[inline]
+fn settle(merge: &mut Merge, fates: &mut Fates) {
+    if let Some(fate) = merge.take_settled() {
+        fates.settle(fate.map_err(Cause::from));
     }
 }
 
 impl Windows {
     /// Makes an event of a window.
     fn close(&mut self, window: &Window, out: &mut impl Sink<Event>) {
-        let counts = &self.stats.events;
         let Some(mut draft) = Draft::new(&mut self.events) else {
-            counts.no_buffer.add(1);
+            self.stats.events.no_buffer.add(1);
             return;
         };
         // They fit: a window has no more than an event.
         let _ = draft.insert(0, window.hits);
-        let complete = window.sources == self.all;
+        let complete = window.sources == self.all && !window.truncated;
         let head = EventHead {
             timestamp: window.start / SLOT,
             // There are no more than MAX_SOURCES.
             sources: window.sources as u16,
             complete,
-            truncated: false,
-            disputed: false,
+            truncated: window.truncated,
+            disputed: window.disputed,
             hits: window.hits.len() as u16,
             arrival: window.arrival,
         };
-        counts.built.add(1);
-        counts.hits.add(window.hits.len() as u64);
-        let closed = if complete {
-            &counts.complete
-        } else {
-            &counts.incomplete
+        let closed = Closed {
+            sources: window.sources,
+            complete,
+            truncated: window.truncated,
+            disputed: window.disputed,
+            hits: window.hits.len() as u64,
         };
-        closed.add(1);
-        for (source, counts) in self.stats.sources.iter().enumerate() {
-            counts.absent.add(!window.sources >> source & 1);
-        }
+        self.stats.count_event(&closed, &mut self.apart);
         out.push(draft.finish(&head, window.span));
     }
 }
@@ -209,7 +249,9 @@ impl Stage for MergeHits {
     fn process(&mut self, batch: &mut Batch<Fragments>, out: &mut impl Sink<Event>) {
         for fragment in batch.as_slice().iter().flat_map(Fragments::iter) {
             let fate = self.add(&fragment, out);
-            self.fates.count(&fragment, fate, false);
+            let source = usize::from(fragment.source);
+            let on_trial = fate.is_ok() && self.merge.is_on_trial(source);
+            self.fates.count(&fragment, fate, on_trial);
         }
         self.tell();
     }
@@ -217,12 +259,14 @@ impl Stage for MergeHits {
     fn tick(&mut self, now: Moment, out: &mut impl Sink<Event>) {
         self.merge
             .tick(now, &mut |window| self.windows.close(&window, out));
+        settle(&mut self.merge, &mut self.fates);
         self.tell();
     }
 
     fn finish(&mut self, out: &mut impl Sink<Event>) {
         self.merge
             .finish(&mut |window| self.windows.close(&window, out));
+        settle(&mut self.merge, &mut self.fates);
         self.tell();
     }
 }

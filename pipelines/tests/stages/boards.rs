@@ -11,7 +11,6 @@ use pollux_pipelines::l0::{Event, Fragments};
 use pollux_pipelines::rich::Hit;
 use pollux_pipelines::stages::{Build, BuildOptions, MergeHits, MergeHitsOptions};
 use pollux_pipelines::{Batch, Moment, Stage, StageEnv};
-use pollux_pmd::Cause;
 use proptest::prelude::*;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -52,16 +51,14 @@ enum Fault {
 impl Fault {
     fn shift(self, now: i64, frame: u64, rng: &mut SmallRng) -> i64 {
         match self {
-            Fault::None | Fault::Flood(_) => 0,
             Fault::Offset(by) => by,
             Fault::Drift(by) => now * by / 1_000_000,
             Fault::Random(by) if by < 0 => -rng.random_range(0..=-by),
             Fault::Random(by) => rng.random_range(0..=by),
             Fault::Jump { from, by, back } if (from..back).contains(&now) => by,
-            Fault::Jump { .. } => 0,
             Fault::Stray { one_in, by } if frame % one_in == one_in / 2 => by,
-            Fault::Stray { .. } => 0,
             Fault::Stuck => -now,
+            Fault::None | Fault::Flood(_) | Fault::Jump { .. } | Fault::Stray { .. } => 0,
         }
     }
 }
@@ -141,6 +138,8 @@ impl Scenario {
                         timestamp: slot.max(0) as u64,
                         source: board,
                         ends_frame: n + 1 == first + count,
+                        lost: 0,
+                        reordered: false,
                         at: Moment(at),
                         arrival: Tsc(at),
                         hits: vec![Hit {
@@ -248,12 +247,13 @@ impl Scenario {
     fn check(&self, outcome: &Outcome) {
         let sources = &outcome.env.stats.sources;
         let built = outcome.env.stats.events.built.get();
-        for (counts, wrong) in sources.iter().zip(&outcome.wrong) {
+        for (board, (counts, wrong)) in sources.iter().zip(&outcome.wrong).enumerate() {
             let wrong = *wrong > 20 && 10 * *wrong > outcome.sent;
-            let named = counts.skewed.get() + counts.out_of_window.get() > 0
-                || 20 * counts.late.get() > outcome.sent
-                || 20 * counts.apart.get() > built;
-            assert!(named || !wrong, "{counts:?} {built} {self:?}");
+            counts.frames.set(outcome.sent);
+            let faults = outcome.env.stats.faults(board);
+            assert!(!wrong || !faults.is_empty(), "{counts:?} {built} {self:?}");
+            let honest = matches!(self.faults[board], Fault::None);
+            assert!(!honest || faults.is_empty(), "{board}: {faults:?} {self:?}");
         }
         for (board, counts) in sources.iter().enumerate() {
             let lost = counts.late.get() + counts.skewed.get() + counts.out_of_window.get();
@@ -342,6 +342,18 @@ fn one_wrong_clock_of_four_costs_the_others_nothing_in_build() {
 }
 
 #[test]
+fn one_wrong_clock_of_four_costs_the_others_nothing_in_merge() {
+    for fault in FAULTS {
+        for rate in [1000, 100_000, 1_000_000] {
+            for scenario in one_of_four(fault, rate) {
+                let outcome = scenario.merge();
+                scenario.check(&outcome);
+            }
+        }
+    }
+}
+
+#[test]
 fn boards_without_faults_lose_nothing() {
     for rate in [5, 100, 1000, 5000, 100_000, 10_000_000] {
         let scenario = Scenario {
@@ -350,10 +362,11 @@ fn boards_without_faults_lose_nothing() {
             events_per_frame: if rate < 10_000 { 1 } else { 8 },
             ..Scenario::default()
         };
-        let outcome = scenario.build();
-        assert_eq!(outcome.env.ledger.balance().dropped_total(), 0, "{rate}");
-        assert_eq!(outcome.whole, outcome.events, "{rate}");
-        assert_eq!(outcome.env.stats.events.resyncs.get(), 0, "{rate}");
+        for outcome in [scenario.build(), scenario.merge()] {
+            assert_eq!(outcome.env.ledger.balance().dropped_total(), 0, "{rate}");
+            assert_eq!(outcome.whole, outcome.events, "{rate}");
+            assert_eq!(outcome.env.stats.events.resyncs.get(), 0, "{rate}");
+        }
     }
 }
 
@@ -414,6 +427,12 @@ proptest! {
     #[test]
     fn whatever_one_clock_of_four_does_the_others_go_on_in_build(scenario in scenario()) {
         let outcome = scenario.build();
+        scenario.check(&outcome);
+    }
+
+    #[test]
+    fn whatever_one_clock_of_four_does_the_others_go_on_in_merge(scenario in scenario()) {
+        let outcome = scenario.merge();
         scenario.check(&outcome);
     }
 }

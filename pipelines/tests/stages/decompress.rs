@@ -6,6 +6,7 @@ use pollux_pipelines::formats::hits::{HEADER_LEN, HitsWriter, MAX_FRAME};
 use pollux_pipelines::l0::{Fragments, Frame};
 use pollux_pipelines::stages::{Decompress, DecompressOptions};
 use pollux_pipelines::{Batch, Each, Moment, Stage, StageEnv};
+use pollux_pmd::stream::StreamId;
 use pollux_pmd::{Balance, Cause};
 use proptest::prelude::*;
 
@@ -242,15 +243,27 @@ fn boards_are_those_of_the_configuration() {
     let mut stage = Decompress::new(&options, &mut env).unwrap();
     let mut cache = pool(8, 2048).cache(8).unwrap();
     let (mut batch, mut out) = (Batch::default(), Vec::<Fragments>::new());
-    for board in [3, 200, 0] {
-        let mut writer = HitsWriter::new(vec![0; MAX_FRAME], 9, board, 0).unwrap();
+    // Source 0 is board 200, source 1 board 3. A board on the port of another is not heard.
+    for (board, stream, sequence) in [(3, 1, 0), (200, 0, 0), (0, 0, 0), (3, 0, 1), (200, 1, 1)] {
+        let mut writer = HitsWriter::new(vec![0; MAX_FRAME], 9, board, sequence).unwrap();
         writer.push(1, &[]).unwrap();
         let (bytes, len) = writer.finish();
-        batch.push(frame(&mut cache, &bytes[..len], 42, 0)).unwrap();
+        let mut frame = frame(&mut cache, &bytes[..len], 42, 0);
+        frame.stream = StreamId(stream);
+        batch.push(frame).unwrap();
     }
     stage.process(&mut batch, &mut out);
     let sources = out.iter().flat_map(Fragments::iter).map(|f| f.source);
     assert_eq!(sources.collect::<Vec<_>>(), [1, 0]);
+    let balance = env.ledger.balance();
+    let dropped = [Cause::Unsupported, Cause::Misrouted].map(|cause| balance.dropped_for(cause));
+    assert_eq!(dropped, [1, 2]);
+    for source in 0..2 {
+        // It is told of the port on which it came.
+        assert_eq!(env.stats.sources[source].misrouted.get(), 1);
+        assert_eq!(env.stats.sources[source].frames.get(), 1);
+        assert_eq!(env.stats.faults(source), ["identity"]);
+    }
 
     let refused = |boards: Vec<u8>| {
         let options = DecompressOptions {

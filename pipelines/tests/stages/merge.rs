@@ -38,6 +38,8 @@ fn fragments(hits: &[(u64, u16)], at: Moment) -> Vec<Part> {
             timestamp,
             source: source.into(),
             ends_frame: true,
+            lost: 0,
+            reordered: false,
             at,
             arrival: Tsc(at.0),
             hits: own,

@@ -32,7 +32,7 @@ const FRAMES: u64 = 4000;
 /// The boards: what they send is made before the start.
 struct Boards {
     payloads: Vec<Vec<u8>>,
-    to: [UdpTemplate; 2],
+    to: [UdpTemplate; BOARDS as usize + 1],
     tx: TxQueue,
     next: usize,
 }
@@ -64,7 +64,7 @@ impl Boards {
         }
         Self {
             payloads,
-            to: [template(PORT), template(PORT + 1)],
+            to: std::array::from_fn(|board| template(PORT + board as u16)),
             tx,
             next: 0,
         }
@@ -79,8 +79,12 @@ impl Boards {
         {
             let frame = mbuf.append(UDP_HEADERS + payload.len()).unwrap();
             frame[UDP_HEADERS..].copy_from_slice(payload);
-            // Some go to a port where nobody is.
-            let to = &self.to[usize::from(self.next % 61 == 60)];
+            // Some go to a port where nobody is, and of some it cannot be told whose they are.
+            let board = payload.get(6).copied().filter(|&board| board < BOARDS);
+            let to = match self.next % 61 {
+                60 => &self.to[usize::from(BOARDS)],
+                _ => &self.to[usize::from(board.unwrap_or(0))],
+            };
             to.write(frame, payload.len()).unwrap();
             assert!(burst.push(mbuf).is_ok());
             self.next += 1;
@@ -222,7 +226,12 @@ fn run(registry: &StageRegistry, builder: &str, extra: &str) -> Noise {
         answer.set_peer(template(4001));
         let mut trigger = Trigger {
             rx: rx.pop().unwrap(),
-            demux: DemuxBuilder::new().port(PORT, StreamId(0)).build().unwrap(),
+            demux: (0..u16::from(BOARDS))
+                .fold(DemuxBuilder::new(), |demux, board| {
+                    demux.port(PORT + board, StreamId(board))
+                })
+                .build()
+                .unwrap(),
             tally: Tally::new(),
             pipeline: registry.pipeline(&stages, &mut env).unwrap(),
             outlet: Outlet {

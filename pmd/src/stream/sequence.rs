@@ -35,6 +35,21 @@ pub enum Verdict {
     Resync,
 }
 
+/// Where a number is, as seen from those that have come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// The next one, or the very first.
+    Next,
+    /// It has come, within the window.
+    Seen,
+    /// A little ahead.
+    Ahead,
+    /// Behind the newest, within the window, and it has not come.
+    Hole,
+    /// Behind the window, or too far ahead.
+    Outside,
+}
+
 /// The counts of one stream.
 ///
 /// `unique + missing` is the number of frames that the sender numbered, from the lowest number
@@ -136,6 +151,29 @@ impl SequenceTracker {
         counts
     }
 
+    /// Where a number is.
+    #[inline]
+    pub(super) fn sight(&self, sequence: u32) -> Sight {
+        let ahead = sequence.wrapping_sub(self.next);
+        if ahead == 0 || self.span == 0 {
+            Sight::Next
+        } else if ahead < MAX_GAP {
+            Sight::Ahead
+        } else if ahead.wrapping_neg() > WINDOW {
+            Sight::Outside
+        } else if self.has(sequence) {
+            Sight::Seen
+        } else {
+            Sight::Hole
+        }
+    }
+
+    /// The last duplicate was none.
+    pub(super) fn take_back_duplicate(&mut self) {
+        self.end_run();
+        self.counts.duplicates -= u64::from(self.counts.duplicates > 0);
+    }
+
     #[inline(never)]
     fn out_of_order(&mut self, sequence: u32, ahead: u32) -> Verdict {
         if self.span == 0 {
@@ -226,6 +264,13 @@ impl SequenceTracker {
             return Verdict::Late;
         }
         self.restart(self.run_next.wrapping_sub(self.run), self.run)
+    }
+
+    /// As other facts prove, the sender began anew, and `n` of its frames from number `first` on have
+    /// come.
+    pub(super) fn begin_anew(&mut self, first: u32, n: u32) -> Verdict {
+        self.end_run();
+        self.restart(first, n)
     }
 
     /// The sender began anew, and `n` of its frames from number `first` on have come.

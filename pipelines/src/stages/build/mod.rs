@@ -29,7 +29,9 @@ use self::timeline::{Open, Timeline};
 use super::fate::{Fate, Fates};
 use crate::clocks::{Change, ClockOptions, Clocks, Late, Line, MAIN, OTHER, Vote};
 use crate::formats::hits::MAX_HITS;
-use crate::l0::{Draft, Event, EventHead, Fragment, Fragments, L0Stats, MAX_SOURCES};
+use crate::l0::{
+    Apart, Closed, Draft, Event, EventHead, Fragment, Fragments, L0Stats, MAX_SOURCES,
+};
 use crate::merge::{SLOT, Span};
 use crate::registry::StageEnv;
 use crate::rich::Hit;
@@ -76,9 +78,6 @@ const SLOT_NS: u64 = 25;
 /// was held at its deadline.
 const LOOKS: u64 = 8;
 
-/// Most others are taken to have events of their own for so many events without them.
-const APART: u32 = 64;
-
 /// The frame whose fragments are being taken.
 #[derive(Clone, Copy)]
 struct Taking {
@@ -106,8 +105,7 @@ pub struct Build {
     taking: Option<Taking>,
     /// Open events of each source to which no other has contributed.
     alone: [u32; MAX_SOURCES],
-    /// Events that were closed since the last one to which most sources contributed.
-    apart: u32,
+    apart: Apart,
     max_open: usize,
     /// Buffers for events.
     events: PoolCache,
@@ -171,12 +169,13 @@ impl Build {
             clocks: Clocks::new(ClockOptions {
                 sources,
                 horizon,
+                slack: 0,
                 deadline,
                 units_per_ns: 1.0 / (SLOT_NS * window_slots) as f64,
             }),
             taking: None,
             alone: [0; MAX_SOURCES],
-            apart: u32::MAX,
+            apart: Apart::default(),
             max_open,
             events: env
                 .make_events(max_open + AHEAD)
@@ -463,27 +462,15 @@ impl Build {
         }
         let complete = open.sources == self.all && !open.truncated;
         let hits = open.draft.hits();
-        let counts = &self.stats.events;
-        counts.built.add(1);
-        counts.hits.add(u64::from(hits));
-        if complete {
-            counts.complete.add(1);
-        } else {
-            counts.incomplete.add(1);
-            counts.truncated.add(u64::from(open.truncated));
-            let apart = open.sources.count_ones() < self.majority && self.apart < APART;
-            for (source, counts) in self.stats.sources.iter().enumerate() {
-                let contributed = open.sources >> source & 1 == 1;
-                counts.absent.add(u64::from(!contributed));
-                counts.apart.add(u64::from(contributed && apart));
-            }
-        }
-        self.apart = match open.sources.count_ones() >= self.majority {
-            true => 0,
-            false => self.apart.saturating_add(1),
-        };
         let disputed = line == OTHER || self.clocks.is_disputed();
-        counts.disputed.add(u64::from(disputed));
+        let closed = Closed {
+            sources: open.sources.into(),
+            complete,
+            truncated: open.truncated,
+            disputed,
+            hits: hits.into(),
+        };
+        self.stats.count_event(&closed, &mut self.apart);
         let head = EventHead {
             timestamp: open.key * self.window,
             sources: open.sources,
@@ -562,6 +549,7 @@ impl Stage for Build {
     }
 
     fn tick(&mut self, now: Moment, out: &mut impl Sink<Event>) {
+        self.clocks.tick(now);
         self.settle(now, out);
         self.close_due(now, out);
     }

@@ -67,6 +67,8 @@ pub(crate) struct Part {
     pub(crate) timestamp: u64,
     pub(crate) source: u16,
     pub(crate) ends_frame: bool,
+    pub(crate) lost: u16,
+    pub(crate) reordered: bool,
     pub(crate) at: Moment,
     pub(crate) arrival: Tsc,
     pub(crate) hits: Vec<Hit>,
@@ -78,6 +80,8 @@ impl From<Fragment<'_>> for Part {
             timestamp: fragment.timestamp,
             source: fragment.source,
             ends_frame: fragment.ends_frame,
+            lost: fragment.lost,
+            reordered: fragment.reordered,
             at: fragment.at,
             arrival: fragment.arrival,
             hits: fragment.hits.to_vec(),
@@ -101,6 +105,8 @@ pub(crate) fn stored(parts: &[Part]) -> Fragments {
             timestamp: part.timestamp,
             source: part.source,
             ends_frame: part.ends_frame,
+            lost: part.lost,
+            reordered: part.reordered,
             at: part.at,
             arrival: part.arrival,
             hits: &part.hits,
@@ -115,6 +121,8 @@ pub(crate) fn fragment(source: u16, timestamp: u64, at_us: u64) -> Part {
         timestamp,
         source,
         ends_frame: true,
+        lost: 0,
+        reordered: false,
         at: Moment(at_us * 1000),
         arrival: Tsc(at_us),
         hits: vec![hit((timestamp % 100) as u16 + 100 * source)],
@@ -261,7 +269,7 @@ pub(crate) fn template(port: u16) -> UdpTemplate {
     UdpTemplate::new(end(1, 4000), end(2, port))
 }
 
-/// A received frame with this payload behind `offset` bytes of headers; several segments if the
+/// A received frame, on the port of its board, with this payload behind `offset` bytes of headers; several segments if the
 /// buffers of the pool are short.
 pub(crate) fn frame(cache: &mut PoolCache, payload: &[u8], offset: usize, at_us: u64) -> Frame {
     let mut mbuf: Mbuf = cache
@@ -270,7 +278,7 @@ pub(crate) fn frame(cache: &mut PoolCache, payload: &[u8], offset: usize, at_us:
     mbuf.set_arrival(Tsc(at_us));
     Frame {
         mbuf,
-        stream: StreamId(0),
+        stream: StreamId(payload.get(6).copied().unwrap_or(0).into()),
         offset: offset as u16,
         len: payload.len() as u16,
         at: Moment(at_us * 1000),
