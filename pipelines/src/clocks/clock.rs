@@ -33,6 +33,8 @@ pub(super) struct Clock {
     pub(super) probe_due: Moment,
     /// Times in a row that as many others had come to it as had not.
     pub(super) ties: u32,
+    /// Times in a row that it was further behind what most others had come to than a deadline.
+    pub(super) lags: u32,
     /// What it said last, and when, in the main timeline, which it left for a trial.
     pub(super) before: Option<(u64, Moment)>,
 }
@@ -52,6 +54,7 @@ impl Default for Clock {
             probe: (0, Moment(0)),
             probe_due: NEVER,
             ties: 0,
+            lags: 0,
             before: None,
         }
     }

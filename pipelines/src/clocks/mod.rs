@@ -13,7 +13,8 @@
 //!   is *off*.
 //! - A source that goes on may be ahead of the others, or behind. Once in a deadline its time is
 //!   compared with what the others have reached a deadline later ([`Clocks::vote`]). One that most
-//!   others have not reached is off. So is one whose fragments have all been late for a deadline.
+//!   others have not reached is off. So is one that has not reached what most others have, again and
+//!   again, and one whose fragments have all been late for a deadline.
 //! - A source that is off moves nothing: what it sends is refused ([`Cause::ClockSkew`]) unless it
 //!   agrees with the others to the deadline. It is believed again after some frames that do.
 //! - Where there is no majority (two sources, or two pairs), both timelines go on, and their events
@@ -462,7 +463,10 @@ impl Clocks {
             return;
         }
         match self.vote(clock.line, time, since, at) {
-            Vote::Reached => self.each[source].ties = 0,
+            Vote::Reached => {
+                self.each[source].ties = 0;
+                self.note_lags(clock.line, time, since, at);
+            }
             Vote::Ahead => self.put_off(source),
             // A single one may be a matter of who speaks first.
             Vote::Tie if clock.ties < TIES => self.each[source].ties += 1,
@@ -471,9 +475,29 @@ impl Clocks {
         }
     }
 
+    /// Most sources have come to a time: those that have been heard since and are still further
+    /// behind than a deadline differ from them, if that is so again and again.
+    fn note_lags(&mut self, line: Line, time: u64, since: Moment, at: Moment) {
+        for source in 0..self.each.len() {
+            let clock = &mut self.each[source];
+            let votes = clock.line == line && !clock.off && clock.is_live(at);
+            if clock.said >= time {
+                clock.lags = 0;
+            } else if votes
+                && clock.heard >= since
+                && clock.said.saturating_add(self.tolerance) < time
+            {
+                clock.lags += 1;
+                if clock.lags >= LATE_RUN {
+                    self.put_off(source);
+                }
+            }
+        }
+    }
+
     fn put_off(&mut self, source: usize) {
         let clock = &mut self.each[source];
-        (clock.off, clock.agreed, clock.late) = (true, 0, 0);
+        (clock.off, clock.agreed, clock.late, clock.lags) = (true, 0, 0, 0);
         (clock.line, clock.before, clock.probe_due) = (MAIN, None, NEVER);
         self.set_plain(source);
     }
