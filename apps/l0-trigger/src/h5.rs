@@ -40,6 +40,8 @@ impl Store for H5 {
             sources: head.sources,
             accepted: verdict.accepted(),
             complete: head.complete,
+            truncated: head.truncated,
+            disputed: head.disputed,
             late: event.is_late(),
             monitored: verdict.monitored,
             rules: verdict.rules,

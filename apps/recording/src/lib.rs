@@ -39,8 +39,12 @@ pub struct Facts {
     pub sources: u16,
     /// The trigger's word.
     pub accepted: bool,
-    /// All sources contributed.
+    /// All sources contributed, with all of their hits.
     pub complete: bool,
+    /// Hits were left out, as the event had no room for more.
+    pub truncated: bool,
+    /// Sources disagreed on the time, and none had a majority: this is the event of some of them.
+    pub disputed: bool,
     /// The budget had passed when the decision was sent. Never of a capture that is read again.
     pub late: bool,
     /// It was rejected, and is kept for monitoring.

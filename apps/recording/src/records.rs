@@ -127,6 +127,8 @@ fn event(bytes: &[u8; RECORD]) -> Result<Event, String> {
             complete: l0.complete,
             late: l0.late,
             monitored: l0.monitored,
+            truncated: l0.truncated,
+            disputed: l0.disputed,
             rules: l0.rules,
             rule_set: l0.rule_set,
         },

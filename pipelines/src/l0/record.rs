@@ -20,12 +20,14 @@ const ACCEPTED: u8 = 1;
 const COMPLETE: u8 = 1 << 1;
 const LATE: u8 = 1 << 2;
 const MONITORED: u8 = 1 << 3;
+const TRUNCATED: u8 = 1 << 4;
+const DISPUTED: u8 = 1 << 5;
 
 /// An L0 event as it is recorded. Holds nothing that differs between two runs over one recording.
 ///
 /// In the fields of the event record: the time stamp in index (low) and length (high), the sources
 /// in stream, and where other kinds have their wire time: u16 hits, u8 rings, u8 flags (bit 0
-/// accepted, 1 complete, 2 late, 3 kept for monitoring), u8 rules, u8 zero, u16 rule set. The payload
+/// accepted, 1 complete, 2 late, 3 kept for monitoring, 4 truncated, 5 disputed), u8 rules, u8 zero, u16 rule set. The payload
 /// is eight rings of five bytes: a 40-bit number of x (11 bits, signed), y (11 bits, signed), radius
 /// (10 bits), disk (1 bit) and hits (7 bits, 127 for more), lowest bits first, lengths in units of
 /// 0.25 mm.
@@ -42,8 +44,12 @@ pub struct L0Record {
     pub ring_count: u8,
     /// The trigger's word.
     pub accepted: bool,
-    /// All sources contributed.
+    /// All sources contributed, with all of their hits.
     pub complete: bool,
+    /// Hits were left out, as the event had no room for more.
+    pub truncated: bool,
+    /// Sources disagreed on the time, and none had a majority: this is the event of some of them.
+    pub disputed: bool,
     /// The budget had passed when the decision was sent. Never set on a recording.
     pub late: bool,
     /// It was rejected, and is kept for monitoring.
@@ -105,6 +111,8 @@ impl L0Record {
             ring_count: found.len() as u8,
             accepted: verdict.accepted(),
             complete: head.complete,
+            truncated: head.truncated,
+            disputed: head.disputed,
             late: decision.view().is_late(),
             monitored: verdict.monitored,
             rules: verdict.rules,
@@ -132,6 +140,8 @@ impl L0Record {
             (COMPLETE, self.complete),
             (LATE, self.late),
             (MONITORED, self.monitored),
+            (TRUNCATED, self.truncated),
+            (DISPUTED, self.disputed),
         ] {
             flags |= if holds { bit } else { 0 };
         }
@@ -183,6 +193,8 @@ impl L0Record {
             ring_count,
             accepted: flags & ACCEPTED != 0,
             complete: flags & COMPLETE != 0,
+            truncated: flags & TRUNCATED != 0,
+            disputed: flags & DISPUTED != 0,
             late: flags & LATE != 0,
             monitored: flags & MONITORED != 0,
             rules,
@@ -286,7 +298,8 @@ mod tests {
                 complete: false,
                 hits: 77,
                 arrival: Tsc(5),
-                ..EventHead::default()
+                truncated: n == 4,
+                disputed: n == 5,
             };
             let mut event = draft
                 .finish(&head, Span::default())
@@ -302,6 +315,7 @@ mod tests {
             let record = L0Record::of(&event);
             assert_eq!((record.hits, record.accepted), (77, n > 2));
             assert_eq!(record.late, n == 3);
+            assert_eq!((record.truncated, record.disputed), (n == 4, n == 5));
             let event = record.to_event(9);
             assert_eq!(event.kind.0, 0x80);
             let back = L0Record::from_event(&event).unwrap();

@@ -61,8 +61,8 @@ pub(crate) struct Args {
 
     /// Print JSON instead of text, an object a line
     ///
-    /// {event, timestamp (25 ns), sources, accepted, complete, late, monitored, rules, rule_set,
-    /// hit_count, rings: [{disk, x, y, r (mm), hits, chi2 (mm2), time, time_spread (ns)}],
+    /// {event, timestamp (25 ns), sources, accepted, complete, late, monitored, truncated, disputed,
+    /// rules, rule_set, hit_count, rings: [{disk, x, y, r (mm), hits, chi2 (mm2), time, time_spread (ns)}],
     /// hits: [[photomultiplier, time (ns)]]}; of an event file without hits, and without what a
     /// ring has from chi2 on. With --momentum a ring also has {particle, pull}: electron, muon or pion,
     /// and by how many standard deviations the radius is off.

@@ -18,7 +18,12 @@ fn word(facts: &Facts) -> &'static str {
 
 /// What is beside the ordinary.
 fn remarks(facts: &Facts) -> String {
-    let remarks = [(!facts.complete, " incomplete"), (facts.late, " late")];
+    let remarks = [
+        (!facts.complete, " incomplete"),
+        (facts.truncated, " truncated"),
+        (facts.disputed, " disputed"),
+        (facts.late, " late"),
+    ];
     let remarks = remarks.into_iter().filter(|&(holds, _)| holds);
     remarks.map(|(_, name)| name).collect()
 }

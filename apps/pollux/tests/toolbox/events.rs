@@ -235,6 +235,8 @@ mod recordings {
                 complete: record.complete,
                 late: record.late,
                 monitored: record.monitored,
+                truncated: record.truncated,
+                disputed: record.disputed,
                 rules: record.rules,
                 rule_set: record.rule_set,
             };

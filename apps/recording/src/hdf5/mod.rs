@@ -18,6 +18,8 @@ mod flag {
     pub(super) const COMPLETE: u8 = 1 << 1;
     pub(super) const LATE: u8 = 1 << 2;
     pub(super) const MONITORED: u8 = 1 << 3;
+    pub(super) const TRUNCATED: u8 = 1 << 4;
+    pub(super) const DISPUTED: u8 = 1 << 5;
 }
 
 /// What an error says: what the system had said, if that was the cause, or else the library's words.

@@ -189,6 +189,8 @@ impl Recording {
                     complete: flags & flag::COMPLETE != 0,
                     monitored: flags & flag::MONITORED != 0,
                     late: flags & flag::LATE != 0,
+                    truncated: flags & flag::TRUNCATED != 0,
+                    disputed: flags & flag::DISPUTED != 0,
                     rules: rows.rules[n],
                     rule_set: rows.rule_set[n],
                 },

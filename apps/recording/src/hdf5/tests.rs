@@ -49,6 +49,8 @@ fn event(n: u16) -> Event {
             complete: n.is_multiple_of(2),
             late: n % 7 == 2,
             monitored: n % 3 == 1,
+            truncated: n % 4 == 1,
+            disputed: n % 7 == 1,
             rules: n.is_multiple_of(3).into(),
             rule_set: n / 100,
         },

@@ -169,6 +169,8 @@ impl Writer {
             (flag::COMPLETE, facts.complete),
             (flag::LATE, facts.late),
             (flag::MONITORED, facts.monitored),
+            (flag::TRUNCATED, facts.truncated),
+            (flag::DISPUTED, facts.disputed),
         ];
         let set = flags.into_iter().filter(|&(_, holds)| holds);
         events.flags.push(set.fold(0, |all, (bit, _)| all | bit));
