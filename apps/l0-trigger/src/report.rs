@@ -85,6 +85,13 @@ pub struct WorkerReport {
     pub job_ns: Quantiles,
     /// Gaps between two looks for a job, its own work included.
     pub jitter_ns: JitterReport,
+    /// Events that it did not bring back in time, or ended with.
+    pub undecided: u64,
+    /// Times that the trigger's loop stopped waiting for it.
+    pub stalls: u64,
+    /// `running` (or ended in order), `stalled` (the loop waits for it no longer, and has had
+    /// nothing from it since), or `gone` (its loop has ended before the trigger's).
+    pub state: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -116,6 +123,8 @@ pub struct EventsReport {
     pub overfull: u64,
     pub no_buffer: u64,
     pub resyncs: u64,
+    /// Built events that no decision was made about, as a worker did not bring them back.
+    pub undecided: u64,
 }
 
 /// What a set of rules did.
@@ -261,6 +270,13 @@ impl Report {
                 micros(jobs.max),
                 micros(gaps.max)
             )?;
+            if worker.undecided > 0 || worker.state != "running" {
+                writeln!(
+                    out,
+                    "           {}: {} events undecided, {} stalls",
+                    worker.state, worker.undecided, worker.stalls
+                )?;
+            }
         }
         for port in &self.counted.ports {
             writeln!(
@@ -294,6 +310,13 @@ impl Report {
             e.complete,
             e.incomplete
         )?;
+        if e.undecided > 0 {
+            writeln!(
+                out,
+                "           {} undecided: workers did not bring them back",
+                e.undecided
+            )?;
+        }
         writeln!(out, "rings      {} in {} hits", e.rings, e.hits)?;
         let a = &self.counted.answers;
         writeln!(

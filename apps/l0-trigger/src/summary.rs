@@ -102,6 +102,7 @@ pub fn counted(config: &TriggerConfig, counters: &Counters) -> Counted {
             overfull: events.overfull.get(),
             no_buffer: events.no_buffer.get(),
             resyncs: events.resyncs.get(),
+            undecided: counters.undecided(),
         },
         rules: counters.rules.sets().iter().map(rule_set).collect(),
         answers: AnswersReport {
@@ -125,6 +126,9 @@ pub fn counted(config: &TriggerConfig, counters: &Counters) -> Counted {
                 core: worker.name.clone(),
                 job_ns: worker.jobs.percentiles().into(),
                 jitter_ns: JitterReport::new(&worker.gaps, budget_ns),
+                undecided: worker.counts.undecided.get(),
+                stalls: worker.counts.stalls.get(),
+                state: worker.state(),
             })
             .collect(),
     }
