@@ -67,6 +67,9 @@ pub struct PortReport {
     pub rx_bytes: u64,
     /// Frames that the trigger sent.
     pub tx_packets: u64,
+    /// Where the arrival of its frames comes from, from which latencies count: `hardware`,
+    /// `kernel`, `poll` or `read`; null for a port that does not receive.
+    pub arrival_time: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -279,11 +282,15 @@ impl Report {
             }
         }
         for port in &self.counted.ports {
-            writeln!(
+            write!(
                 out,
                 "port       {}: {} frames, {} bytes received, {} frames sent",
                 port.spec, port.rx_packets, port.rx_bytes, port.tx_packets
             )?;
+            if let Some(arrival) = port.arrival_time {
+                write!(out, "; arrival by {arrival}")?;
+            }
+            writeln!(out)?;
         }
         writeln!(
             out,

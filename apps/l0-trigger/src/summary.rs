@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pollux_emulator::rings::RingCheck;
 use pollux_pipelines::stages::RuleSetCounts;
+use pollux_pmd::ArrivalTime;
 use pollux_program::ports::{PortView, Traffic};
 
 use crate::config::TriggerConfig;
@@ -29,6 +30,7 @@ fn port(view: &PortView) -> PortReport {
         rx_packets,
         rx_bytes,
         tx_packets,
+        arrival_time: view.arrival_time().map(ArrivalTime::name),
     }
 }
 
