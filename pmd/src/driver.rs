@@ -11,6 +11,7 @@ use std::os::fd::BorrowedFd;
 use pollux_mempool::time::Tsc;
 use pollux_mempool::{BurstMut, Mbuf, PoolCache};
 
+use crate::arrival::ArrivalTime;
 use crate::ledger::{Sent, Tally};
 use crate::net::MacAddr;
 use crate::port::{PortConfig, PortError, RxState};
@@ -206,6 +207,13 @@ pub trait RxDriver: Send {
     /// Whether frames can still come.
     fn state(&self) -> RxState {
         RxState::Live
+    }
+
+    /// Where the arrival comes from that frames are [stamped](Origin::stamp) with. Frames of a driver
+    /// that has it from its polls are charged for gaps between these
+    /// ([`RxQueue::rx_at`](crate::RxQueue::rx_at)).
+    fn arrival_time(&self) -> ArrivalTime {
+        ArrivalTime::Poll
     }
 
     /// Reads counters from outside the process.

@@ -30,6 +30,7 @@
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 compile_error!("pollux-pmd needs Linux on x86_64: its clock is the CPU's time stamp counter");
 
+pub mod arrival;
 pub mod bus;
 pub mod clock;
 pub mod count;
@@ -51,6 +52,7 @@ pub mod stream;
 #[cfg(test)]
 mod testing;
 
+pub use arrival::ArrivalTime;
 pub use clock::{
     BadClockChoice, Clock, ClockChoice, ClockInUse, ClockSource, ManualClock, Timeout, TscClock,
     TscFacts,

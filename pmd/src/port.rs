@@ -7,9 +7,12 @@
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
+use pollux_mempool::time::Tsc;
 use pollux_mempool::{Burst, Mempool, PoolCache};
 
+use crate::arrival::{ArrivalTime, Waited};
 use crate::bus::BusError;
+use crate::clock::TscClock;
 use crate::driver::{Capabilities, Driver, Link, Origin, RxDriver, Statistics, TxDriver};
 use crate::ledger::{Sent, SentView, Tally, TallyView};
 use crate::spec::SpecError;
@@ -329,7 +332,9 @@ impl Port<Configured> {
         debug_assert_eq!(queues.tx.len(), usize::from(config.tx_queues));
         let run = Run::next();
         let given = queues.rx.len() + queues.tx.len();
+        let (clock, ring) = (TscClock::get(), config.ring);
         let rx = (0..).zip(queues.rx).map(|(queue, driver)| RxQueue {
+            waited: (driver.arrival_time() == ArrivalTime::Poll).then(|| Waited::new(clock, ring)),
             driver,
             run,
             tally: Tally::new(),
@@ -447,6 +452,8 @@ pub struct RxQueue {
     run: Run,
     tally: Tally,
     origin: Origin,
+    /// What charges its frames for gaps between polls, where nothing better is known.
+    waited: Option<Waited>,
 }
 
 impl RxQueue {
@@ -476,6 +483,35 @@ impl RxQueue {
             &mut self.origin,
             &mut self.tally,
         )
+    }
+
+    /// As [`rx_up_to`](Self::rx_up_to), for a loop that answers within a time: `now` is when its
+    /// round began, on the clock. Where neither a device nor the kernel tells when frames
+    /// [arrived](pollux_mempool::Mbuf::arrival), it is when the poll took them. If the queue has not been polled for
+    /// more than 50 us, those that can have waited for so long are charged for it: their arrival is
+    /// the last poll before. That is the earliest that it can have been; no frame looks fresher than
+    /// it is. Poll a queue in this way always, or never.
+    #[inline]
+    pub fn rx_at<const N: usize>(
+        &mut self,
+        now: Tsc,
+        cache: &mut PoolCache,
+        burst: &mut Burst<N>,
+        n: usize,
+    ) -> usize {
+        let before = burst.len();
+        let asked = n.min(burst.free());
+        let taken = self.rx_up_to(cache, burst, n);
+        if let Some(waited) = &mut self.waited {
+            waited.charge(now, asked, &mut burst[before..]);
+        }
+        taken
+    }
+
+    /// Where the [arrival](pollux_mempool::Mbuf::arrival) of its frames comes from.
+    #[must_use]
+    pub fn arrival_time(&self) -> ArrivalTime {
+        self.driver.arrival_time()
     }
 
     /// Whether the queue can still yield frames. Cheap, but for the loop's idle rounds.

@@ -143,7 +143,25 @@ impl Source for Counters {
 }
 
 impl Counters {
+    /// Events that were built and never decided, because a worker did not bring them back.
+    pub fn undecided(&self) -> u64 {
+        let counts = self.workers.iter().map(|worker| &worker.counts);
+        counts.map(|counts| counts.undecided.get()).sum()
+    }
+
+    fn measure_workers(&self, page: &mut Page<'_>) -> fmt::Result {
+        let core = |worker: &WorkerView| [("core", worker.name.clone())];
+        let workers = || self.workers.iter();
+        let undecided = workers().map(|w| (core(w), w.counts.undecided.get()));
+        let help = "Events that each worker did not bring back in time, or ended with";
+        page.counter("l0_undecided_events", help, undecided)?;
+        let stalls = workers().map(|w| (core(w), w.counts.stalls.get()));
+        let help = "Times that the trigger's loop stopped waiting for each worker";
+        page.counter("l0_worker_stalls", help, stalls)
+    }
+
     fn measure_times(&self, page: &mut Page<'_>) -> fmt::Result {
+        self.measure_workers(page)?;
         let latency = self.latency.iter();
         let latency = latency.map(|(name, view)| ([("stage", name.clone())], view.clone()));
         let help = "A batch in each stage; total: from an event's first frame to its decision";

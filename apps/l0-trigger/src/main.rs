@@ -6,6 +6,7 @@ mod cli;
 mod clock;
 mod config;
 mod counters;
+mod crew;
 mod display;
 mod eyes;
 mod files;

@@ -4,6 +4,7 @@ use std::fmt;
 
 use anyhow::{Context, Result, ensure};
 use pollux_emulator::config::EmulatorConfig;
+use pollux_mempool::time::Ns;
 use pollux_pipelines::formats::hits::MAX_FRAME;
 use pollux_pipelines::spread::Spreading;
 use pollux_pmd::net::UDP_HEADERS;
@@ -20,6 +21,13 @@ const LOOPBACK: &str = "loopback";
 const CARD: &str = "card-sim";
 const CARD_EVENTS: u64 = 2000;
 const CARD_RATE: u64 = 1_000_000;
+
+/// How long the trigger's loop waits for a worker on CPUs where other tasks run too: far longer than
+/// the kernel keeps a thread waiting.
+const DISTURBED_PATIENCE: Ns = Ns(1_000_000_000);
+
+/// The same in a replay.
+const RECORDED_PATIENCE: Ns = Ns(10_000_000_000);
 
 /// What is said where a recording cannot be made.
 pub const NO_HDF5: &str =
@@ -151,12 +159,29 @@ fn place(cores: &[usize], demo: bool, workers: usize) -> Result<Vec<Option<usize
 }
 
 impl Plan {
-    /// How many workers there are, and whether loops share CPUs.
-    pub fn spreading(&self) -> Spreading {
+    /// How many workers there are, whether loops share CPUs, and how long the trigger's loop waits
+    /// for a worker. Live, on CPUs that the kernel keeps for them: for the budget of a decision. On
+    /// other CPUs a worker may stand still for longer than that without any fault; and a recording
+    /// can wait, and is to give the same decisions each time.
+    pub fn spreading(&self, recorded: bool) -> Spreading {
+        let isolated = |cpu: &Option<usize>| cpu.is_some_and(lcore::is_isolated);
+        let patience = if recorded {
+            RECORDED_PATIENCE
+        } else if self.worker_cpus.iter().all(isolated) {
+            self.config.budget().max(Spreading::default().patience)
+        } else {
+            DISTURBED_PATIENCE
+        };
         Spreading {
             workers: self.worker_cpus.len(),
-            shares_cpus: self.trigger_cpu.is_none(),
+            shares_cpus: self.shares_cpus(),
+            patience,
         }
+    }
+
+    /// Whether loops share CPUs.
+    pub fn shares_cpus(&self) -> bool {
+        self.trigger_cpu.is_none()
     }
 
     /// The CPUs of all loops that have one, those that matter most first.

@@ -67,6 +67,9 @@ pub struct PortReport {
     pub rx_bytes: u64,
     /// Frames that the trigger sent.
     pub tx_packets: u64,
+    /// Where the arrival of its frames comes from, from which latencies count: `hardware`,
+    /// `kernel`, `poll` or `read`; null for a port that does not receive.
+    pub arrival_time: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -85,6 +88,13 @@ pub struct WorkerReport {
     pub job_ns: Quantiles,
     /// Gaps between two looks for a job, its own work included.
     pub jitter_ns: JitterReport,
+    /// Events that it did not bring back in time, or ended with.
+    pub undecided: u64,
+    /// Times that the trigger's loop stopped waiting for it.
+    pub stalls: u64,
+    /// `running` (or ended in order), `stalled` (the loop waits for it no longer, and has had
+    /// nothing from it since), or `gone` (its loop has ended before the trigger's).
+    pub state: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -116,6 +126,8 @@ pub struct EventsReport {
     pub overfull: u64,
     pub no_buffer: u64,
     pub resyncs: u64,
+    /// Built events that no decision was made about, as a worker did not bring them back.
+    pub undecided: u64,
 }
 
 /// What a set of rules did.
@@ -261,13 +273,24 @@ impl Report {
                 micros(jobs.max),
                 micros(gaps.max)
             )?;
+            if worker.undecided > 0 || worker.state != "running" {
+                writeln!(
+                    out,
+                    "           {}: {} events undecided, {} stalls",
+                    worker.state, worker.undecided, worker.stalls
+                )?;
+            }
         }
         for port in &self.counted.ports {
-            writeln!(
+            write!(
                 out,
                 "port       {}: {} frames, {} bytes received, {} frames sent",
                 port.spec, port.rx_packets, port.rx_bytes, port.tx_packets
             )?;
+            if let Some(arrival) = port.arrival_time {
+                write!(out, "; arrival by {arrival}")?;
+            }
+            writeln!(out)?;
         }
         writeln!(
             out,
@@ -294,6 +317,13 @@ impl Report {
             e.complete,
             e.incomplete
         )?;
+        if e.undecided > 0 {
+            writeln!(
+                out,
+                "           {} undecided: workers did not bring them back",
+                e.undecided
+            )?;
+        }
         writeln!(out, "rings      {} in {} hits", e.rings, e.hits)?;
         let a = &self.counted.answers;
         writeln!(

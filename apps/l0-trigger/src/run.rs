@@ -7,13 +7,13 @@ use anyhow::{Context, Result};
 use pollux_emulator::link::PortLink;
 use pollux_emulator::rings::RingCheck;
 use pollux_emulator::run::EmulatorReport;
-use pollux_pipelines::l0::L0Stats;
-use pollux_pmd::lcore::{self, Lcore, LcoreError, StopFlag};
+use pollux_pmd::lcore::{self, Lcore, StopFlag};
 use pollux_pmd::{Port, PortError, Started};
 use pollux_program::{Reload, ports};
 
 use crate::cli::Cli;
 use crate::counters::Counters;
+use crate::crew::Crew;
 use crate::display::Collector;
 use crate::eyes::Eyes;
 use crate::files;
@@ -23,7 +23,7 @@ use crate::report::{CoreReport, Report};
 use crate::setup::{Queues, Setup, TAP_RECORDS};
 use crate::summary;
 use crate::trigger::{End, Finished};
-use crate::worker::{self, WorkerLoop};
+use crate::worker;
 
 /// How often housekeeping looks after its queues.
 const ROUND: Duration = Duration::from_millis(20);
@@ -69,7 +69,7 @@ pub fn run(
     let halt = trigger.stop.clone();
 
     let started = Instant::now();
-    let crew = Crew::launch(workers, plan)?;
+    let mut crew = Crew::launch(workers, plan)?;
     let trigger = lcore::launch("trigger", plan.trigger_cpu, move || trigger.run())?;
     let boards: Option<BoardsThread> = match boards {
         Some(mut boards) => {
@@ -84,7 +84,7 @@ pub fn run(
     let mut house = House {
         check,
         collector,
-        stats: Arc::clone(&counters.stats),
+        counters: Arc::clone(&counters),
         quiet: cli.quiet,
         eyes,
         rules: Rules {
@@ -94,14 +94,22 @@ pub fn run(
             exchange: rules,
         },
     };
-    house.keep(&ports, &trigger, boards.as_ref(), stop, &halt, cli.duration);
+    house.keep(
+        &ports,
+        &trigger,
+        boards.as_ref(),
+        &mut crew,
+        stop,
+        &halt,
+        cli.duration,
+    );
     let finished = trigger.join();
     stop.stop();
     let boards = boards.map(Lcore::join).transpose();
     // Last: the trigger has had all that they were at.
     let crew = crew.join();
     let duration = started.elapsed();
-    let (mut finished, boards, ()) = (finished?, boards?, crew?);
+    let (mut finished, boards) = (finished?, boards?);
     house.drain();
     let mut queues = Queues::default();
     queues
@@ -129,7 +137,8 @@ pub fn run(
         duration,
         cores,
     };
-    Ok((summary::report(plan, ended), completed.and(stopped)))
+    let end = crew.and(completed).and(stopped);
+    Ok((summary::report(plan, ended), end))
 }
 
 /// The loops, their CPUs, and whether those are isolated; logs the remedy where not.
@@ -148,47 +157,11 @@ fn cores(plan: &Plan) -> Vec<CoreReport> {
     cores.into_iter().map(check).collect()
 }
 
-/// The workers. They end when this is dropped: nobody waits for jobs after the trigger's end.
-struct Crew {
-    loops: Vec<Lcore<()>>,
-    stop: Option<StopFlag>,
-}
-
-impl Crew {
-    fn launch(workers: Vec<WorkerLoop>, plan: &Plan) -> Result<Self> {
-        let mut crew = Self {
-            loops: Vec::new(),
-            stop: workers.first().map(|worker| worker.stop.clone()),
-        };
-        for (n, (mut worker, &cpu)) in workers.into_iter().zip(&plan.worker_cpus).enumerate() {
-            let name = worker::name(n);
-            crew.loops
-                .push(lcore::launch(&name, cpu, move || worker.run())?);
-        }
-        Ok(crew)
-    }
-
-    fn join(mut self) -> Result<(), LcoreError> {
-        self.end();
-        self.loops.drain(..).try_for_each(Lcore::join)
-    }
-
-    fn end(&self) {
-        self.stop.iter().for_each(StopFlag::stop);
-    }
-}
-
-impl Drop for Crew {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
 /// What the main thread does while the loops run.
 struct House {
     check: Option<RingCheck>,
     collector: Option<Collector>,
-    stats: Arc<L0Stats>,
+    counters: Arc<Counters>,
     quiet: bool,
     eyes: Eyes,
     rules: Rules,
@@ -204,11 +177,16 @@ impl House {
         checked || collected
     }
 
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "all that runs meanwhile, and all that ends it"
+    )]
     fn keep(
         &mut self,
         ports: &[Port<Started>],
         trigger: &Lcore<Finished>,
         emulator: Option<&BoardsThread>,
+        crew: &mut Crew,
         stop: &StopFlag,
         halt: &StopFlag,
         limit: Option<Duration>,
@@ -218,6 +196,7 @@ impl House {
         while !trigger.is_finished() {
             let busy = self.drain();
             self.rules.keep();
+            crew.watch(&self.counters.workers);
             if !self.eyes.watch.keep(ports) || limit.is_some_and(|limit| start.elapsed() >= limit) {
                 stop.stop();
             }
@@ -225,7 +204,7 @@ impl House {
                 halt.stop();
             }
             if !self.quiet && shown.0.elapsed() >= Duration::from_secs(1) {
-                let built = self.stats.events.built.get();
+                let built = self.counters.stats.events.built.get();
                 let rate = (built - shown.1) as f64 / shown.0.elapsed().as_secs_f64();
                 let seconds = start.elapsed().as_secs();
                 pollux_program::say(format_args!(

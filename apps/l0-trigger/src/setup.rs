@@ -104,7 +104,8 @@ impl Setup {
             .map(|o| PortView::of(&o.port, &o.queues.rx, &o.queues.tx));
         let views = views.collect();
 
-        let (pipeline, env) = plan.config.pipeline(kept(cli), plan.spreading())?;
+        let recorded = opened.iter().all(|port| port.offered.recorded);
+        let (pipeline, env) = plan.config.pipeline(kept(cli), plan.spreading(recorded))?;
         let StageEnv {
             mut ledger,
             stats,
@@ -114,7 +115,6 @@ impl Setup {
             ..
         } = env;
         let events = events.context("[[stage]]: none of them builds events")?;
-        let recorded = opened.iter().all(|port| port.offered.recorded);
         let (ports, inputs, sides) = hand_out(opened, plan.config.trigger.ip, &mut ledger);
         let receiver = receiver(plan, &sides)?;
         let streams = receiver.demux.view();
@@ -327,7 +327,7 @@ fn workers(cli: &Cli, plan: &Plan, crew: Vec<Worker>, clock: &RunClock) -> Resul
             clock: clock.clone(),
             jitter: JitterMeter::new(clock.clone()),
             stop: stop.clone(),
-            gives_way: plan.spreading().shares_cpus,
+            gives_way: plan.shares_cpus(),
         })
     };
     crew.into_iter().map(of).collect()

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pollux_emulator::rings::RingCheck;
 use pollux_pipelines::stages::RuleSetCounts;
+use pollux_pmd::ArrivalTime;
 use pollux_program::ports::{PortView, Traffic};
 
 use crate::config::TriggerConfig;
@@ -29,6 +30,7 @@ fn port(view: &PortView) -> PortReport {
         rx_packets,
         rx_bytes,
         tx_packets,
+        arrival_time: view.arrival_time().map(ArrivalTime::name),
     }
 }
 
@@ -102,6 +104,7 @@ pub fn counted(config: &TriggerConfig, counters: &Counters) -> Counted {
             overfull: events.overfull.get(),
             no_buffer: events.no_buffer.get(),
             resyncs: events.resyncs.get(),
+            undecided: counters.undecided(),
         },
         rules: counters.rules.sets().iter().map(rule_set).collect(),
         answers: AnswersReport {
@@ -125,6 +128,9 @@ pub fn counted(config: &TriggerConfig, counters: &Counters) -> Counted {
                 core: worker.name.clone(),
                 job_ns: worker.jobs.percentiles().into(),
                 jitter_ns: JitterReport::new(&worker.gaps, budget_ns),
+                undecided: worker.counts.undecided.get(),
+                stalls: worker.counts.stalls.get(),
+                state: worker.state(),
             })
             .collect(),
     }

@@ -103,7 +103,7 @@ impl Trigger {
             let busy = if self.recorded {
                 self.replay(frames)
             } else {
-                self.poll(self.moment(start, now), frames)
+                self.poll(now, self.moment(start, now), frames)
             };
             if busy {
                 let queues = self.inputs.iter_mut().map(|input| &mut input.rx);
@@ -133,14 +133,15 @@ impl Trigger {
         Moment(self.clock.to_ns(now.since(start)).0)
     }
 
-    /// One round over live queues; whether there was anything to do.
+    /// One round over live queues, which began at `time`; whether there was anything to do.
     #[inline]
-    fn poll(&mut self, now: Moment, frames: &mut Batch<Frame>) -> bool {
+    fn poll(&mut self, time: Tsc, now: Moment, frames: &mut Batch<Frame>) -> bool {
         let mut busy = false;
         for input in &mut self.inputs {
             let mut burst = Burst::<MAX_BURST>::new();
             let outlet = &mut self.outlet;
-            if input.rx.rx_up_to(&mut outlet.cache, &mut burst, self.burst) == 0 {
+            let (rx, most) = (&mut input.rx, self.burst);
+            if rx.rx_at(time, &mut outlet.cache, &mut burst, most) == 0 {
                 continue;
             }
             busy = true;
@@ -254,6 +255,9 @@ impl Trigger {
         self.receiver.ask_for_peer(sides, cache);
     }
 }
+
+#[cfg(test)]
+mod standstill;
 
 #[cfg(test)]
 mod tests {

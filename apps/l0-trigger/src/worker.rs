@@ -1,6 +1,8 @@
 //! The loop of a worker, which takes work off the trigger's.
 
-use pollux_pipelines::spread::Worker;
+use std::sync::Arc;
+
+use pollux_pipelines::spread::{Worker, WorkerCounts};
 use pollux_pmd::lcore::idle::Idle;
 use pollux_pmd::lcore::{JitterMeter, StopFlag};
 use pollux_pmd::{LatencyView, RxQueue};
@@ -28,6 +30,21 @@ pub struct WorkerView {
     pub jobs: LatencyView,
     /// For how long at a time it was kept from looking for a job, its own work included.
     pub gaps: LatencyView,
+    /// What the trigger's loop has seen of it.
+    pub counts: Arc<WorkerCounts>,
+}
+
+impl WorkerView {
+    /// How it is, in a word.
+    pub fn state(&self) -> &'static str {
+        if self.counts.is_gone() {
+            "gone"
+        } else if self.counts.is_stalled() {
+            "stalled"
+        } else {
+            "running"
+        }
+    }
 }
 
 impl WorkerLoop {
@@ -37,6 +54,7 @@ impl WorkerLoop {
             name: name(n),
             jobs: self.worker.times(),
             gaps: self.jitter.gaps(),
+            counts: self.worker.counts(),
         }
     }
 

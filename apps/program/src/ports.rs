@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pollux_pmd::driver::Link;
 use pollux_pmd::ledger::SentView;
 use pollux_pmd::{
-    MemoryGrant, Port, PortError, Probed, Registry, RxQueue, Started, StartedPort, TallyView,
-    TxQueue,
+    ArrivalTime, MemoryGrant, Port, PortError, Probed, Registry, RxQueue, Started, StartedPort,
+    TallyView, TxQueue,
 };
 use serde::Serialize;
 
@@ -86,6 +86,7 @@ pub struct PortView {
     rx: Vec<TallyView>,
     tx: Vec<SentView>,
     up: Arc<AtomicBool>,
+    arrival_time: Option<ArrivalTime>,
 }
 
 /// What went through a port.
@@ -120,7 +121,14 @@ impl PortView {
             rx: rx.iter().map(RxQueue::tally).collect(),
             tx: tx.iter().map(TxQueue::sent).collect(),
             up: Arc::new(port.link().up.into()),
+            arrival_time: rx.first().map(RxQueue::arrival_time),
         }
+    }
+
+    /// Where the arrival of received frames comes from; `None` for a port that does not receive.
+    #[must_use]
+    pub fn arrival_time(&self) -> Option<ArrivalTime> {
+        self.arrival_time
     }
 
     /// The port.

@@ -34,7 +34,9 @@ use pollux_pmd::driver::{
 use pollux_pmd::drivers::card;
 use pollux_pmd::ledger::Sent;
 use pollux_pmd::port::RxState;
-use pollux_pmd::{Cause, Clock, MemoryGrant, PortConfig, PortError, PortSpec, Registry, Tally};
+use pollux_pmd::{
+    ArrivalTime, Cause, Clock, MemoryGrant, PortConfig, PortError, PortSpec, Registry, Tally,
+};
 
 use crate::CosimDevice;
 
@@ -282,6 +284,11 @@ struct CardRx<C: SimulatedCard> {
 }
 
 impl<C: SimulatedCard> RxDriver for CardRx<C> {
+    /// On the line of simulated time, in any case.
+    fn arrival_time(&self) -> ArrivalTime {
+        ArrivalTime::Hardware
+    }
+
     fn rx(
         &mut self,
         cache: &mut PoolCache,

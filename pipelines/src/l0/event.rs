@@ -44,6 +44,15 @@ pub struct EventHead {
     pub arrival: Tsc,
 }
 
+/// When an event happened, as well as its rings say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EventTime {
+    /// In slots of 25 ns.
+    pub slot: u64,
+    /// Within the slot, in units of 25/256 ns.
+    pub fine: u8,
+}
+
 /// What stands in front of the hits. The first ring shares the head's cache line.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -73,6 +82,9 @@ struct Head {
     truncated: u8,
     disputed: u8,
 }
+
+/// Units of time in a slot.
+const SLOT: u32 = 256;
 
 const FRONT: usize = size_of::<Front>();
 const _: () = assert!(FRONT == 256 && size_of::<Head>() == 32);
@@ -142,6 +154,40 @@ impl<'a> EventView<'a> {
     #[inline]
     pub fn rings(self) -> &'a [Ring] {
         &self.front.rings[..usize::from(self.front.head.ring_count).min(MAX_RINGS)]
+    }
+
+    /// The time of the ring with the most hits (of equals, the first). It lies in the event's slot;
+    /// where windows are wider than a slot, in the slot of the window that the ring is in. Without
+    /// a ring, the beginning of the slot or window. A time outside, which no finder gives, is taken
+    /// to the nearest edge.
+    #[must_use]
+    #[inline]
+    pub fn time(self) -> EventTime {
+        let Head {
+            timestamp,
+            guard,
+            width,
+            ..
+        } = self.front.head;
+        let begin = EventTime {
+            slot: timestamp,
+            fine: 0,
+        };
+        let strongest = |best: Option<&'a Ring>, ring: &'a Ring| match best {
+            Some(best) if best.hits >= ring.hits => Some(best),
+            _ => Some(ring),
+        };
+        let Some(ring) = self.rings().iter().fold(None, strongest) else {
+            return begin;
+        };
+        let units = if width == 0 { SLOT } else { u32::from(width) };
+        // Saturates, and takes what is no number as 0. Rounding must not lead out of the window.
+        let time = (ring.time - f32::from(guard)).round() as u32;
+        let time = time.min(units - 1);
+        EventTime {
+            slot: timestamp.saturating_add(u64::from(time / SLOT)),
+            fine: (time % SLOT) as u8,
+        }
     }
 
     /// The trigger's word; no before it has been said.

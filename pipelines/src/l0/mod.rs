@@ -29,7 +29,8 @@ mod record;
 mod stats;
 
 pub use event::{
-    Decision, Draft, Event, EventHead, EventView, MAX_EVENT_HITS, Reconstructed, event_pool,
+    Decision, Draft, Event, EventHead, EventTime, EventView, MAX_EVENT_HITS, Reconstructed,
+    event_pool,
 };
 pub use fragments::{Fragment, Fragments, fragment_pool};
 pub use record::{L0_EVENT, L0Record, PrimitiveId};

@@ -152,11 +152,13 @@ impl<C: Clock> Answer<C> {
     #[inline]
     pub fn push(&mut self, decision: &Decision) -> bool {
         let head = decision.head();
+        let time = decision.view().time();
         let primitive = Primitive {
             id: PrimitiveId::of(decision).to_bits(),
-            // The format has 32 bits of the time: 107 s.
-            timestamp: head.timestamp as u32,
-            fine: 0,
+            // The format has 32 bits of the time: 107 s. The run goes on beyond; who reads them
+            // takes the nearest slot that they may mean.
+            timestamp: time.slot as u32,
+            fine: time.fine,
         };
         if self.writer.is_none() {
             self.begun = self.clock.now();

@@ -37,15 +37,12 @@ pub(crate) fn register(registry: &mut StageRegistry) {
     registry.register("rings", |options: FinderConfig, env| {
         env.finder = Some(options);
         let make = || FindRings::new(options).map_err(|error| error.to_string());
-        let Spreading {
-            workers,
-            shares_cpus,
-        } = env.spread;
+        let Spreading { workers, .. } = env.spread;
         if workers == 0 {
             return Ok(DynStage::new("rings", make()?));
         }
         let others = (0..workers).map(|_| make()).collect::<Result<_, _>>()?;
-        let spread = Spread::new(make()?, others, shares_cpus);
+        let spread = Spread::new(make()?, others, &env.spread);
         let (stage, crew) = spread.map_err(|error| error.to_string())?;
         env.crew.extend(crew);
         Ok(DynStage::new("rings", stage))

@@ -164,6 +164,45 @@ fn decisions_arrive_as_primitives() {
     assert_eq!(rig.answer.total().percentiles().count, 3);
 }
 
+/// The other side reads when it was: the slot and the time in it of the ring with the most hits,
+/// whatever the slots of its neighbours in the packet; nothing where there is no ring.
+#[test]
+fn answers_carry_the_time_of_the_strongest_ring() {
+    let mut rig = Rig::new(answer(), 64);
+    let ring = |hits, time| Ring {
+        hits,
+        time,
+        ..Ring::default()
+    };
+    let cases: [(u64, &[Ring], u8); 6] = [
+        (255, &[ring(7, 100.2)], 100),
+        (256, &[ring(7, 3.0), ring(9, 200.7)], 201),
+        (257, &[], 0),
+        ((1 << 32) - 1, &[ring(7, 255.0)], 255),
+        (1 << 32, &[ring(7, -1.0)], 0),
+        ((1 << 32) + 1, &[ring(9, 50.0), ring(7, 60.0)], 50),
+    ];
+    for (timestamp, rings, _) in cases {
+        let head = EventHead {
+            timestamp,
+            arrival: now(),
+            ..EventHead::default()
+        };
+        rig.push(&reconstructed(&head, &[], rings).decided(Verdict::default()));
+    }
+    rig.flush();
+    let packets = rig.receive();
+    assert_eq!(packets.iter().map(Vec::len).collect::<Vec<_>>(), [6]);
+    for (primitive, (timestamp, rings, fine)) in packets[0].iter().zip(cases) {
+        assert_eq!(
+            (primitive.timestamp, primitive.fine),
+            (timestamp as u32, fine)
+        );
+        let id = PrimitiveId::from_bits(primitive.id).unwrap();
+        assert_eq!(usize::from(id.rings), rings.len());
+    }
+}
+
 #[test]
 fn a_full_packet_is_sent_by_itself() {
     let mut rig = Rig::new(answer(), 64);

@@ -5,6 +5,7 @@
 
 use pollux_mempool::{BurstMut, MbufConsumer, MbufProducer, PoolCache, mbuf_ring};
 
+use crate::arrival::ArrivalTime;
 use crate::clock::{Clock, TscClock};
 use crate::driver::{
     Capabilities, Description, Driver, Feature, Origin, Queues, RxDriver, Support, TxDriver,
@@ -117,6 +118,10 @@ impl RxDriver for Rx {
         }
         tally.count_from_wire(n as u64, bytes);
         n
+    }
+
+    fn arrival_time(&self) -> ArrivalTime {
+        ArrivalTime::Hardware
     }
 
     fn finish(&mut self, tally: &mut Tally) {

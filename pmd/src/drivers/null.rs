@@ -3,6 +3,7 @@
 
 use pollux_mempool::{BurstMut, PoolCache};
 
+use crate::arrival::ArrivalTime;
 use crate::clock::{Clock, TscClock};
 use crate::driver::{
     Capabilities, Description, Driver, Feature, Origin, Queues, RxDriver, SpecOption, Support,
@@ -130,6 +131,10 @@ impl RxDriver for Rx {
             tally.count_dropped(Cause::NoMbuf, (wanted - n) as u64);
         }
         n
+    }
+
+    fn arrival_time(&self) -> ArrivalTime {
+        ArrivalTime::Read
     }
 }
 

@@ -108,6 +108,7 @@ fn boards_at_the_other_end_of_a_cable_are_heard_and_answered() {
     assert_eq!(report["end"], "stopped");
     assert_eq!(accounted(report), sent.frames_sent);
     assert_eq!(report["ports"][0]["spec"], "af_packet:va");
+    assert_eq!(report["ports"][0]["arrival_time"], "kernel");
     let events = &report["events"];
     assert_eq!(number(events, "built"), 20_000);
     assert_eq!(

@@ -37,6 +37,7 @@ fn a_clean_capture_is_counted_and_judged_exactly() {
     let port = &report["ports"][0];
     assert_eq!(port["spec"], pcap_port(&capture));
     assert_eq!(number(port, "rx_packets"), sent.frames_sent);
+    assert_eq!(port["arrival_time"], "read");
     assert_eq!(
         number(port, "rx_bytes"),
         sent.bytes_sent + 42 * sent.frames_sent

@@ -162,6 +162,7 @@ fn the_report_has_every_field_of_its_schema() {
     for port in report["ports"].as_array().unwrap() {
         assert_eq!(port["spec"], "loopback");
         counts(port, &["rx_packets", "rx_bytes", "tx_packets"]);
+        assert_eq!(port["arrival_time"], "hardware", "the boards' loop stamps");
     }
     counts(&report["emulator"], &["frames_sent", "hits_sent"]);
     for core in report["cores"].as_array().unwrap() {

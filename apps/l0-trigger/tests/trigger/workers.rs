@@ -10,9 +10,10 @@ fn assert_shared(report: &Value, workers: usize) {
     let built = number(events, "built");
     assert!(built > 0);
     assert_eq!(
-        number(events, "accepted") + number(events, "rejected"),
+        number(events, "accepted") + number(events, "rejected") + number(events, "undecided"),
         built
     );
+    assert_eq!(number(events, "undecided"), 0, "{report}");
     assert_eq!(number(&report["answers"], "sent"), built);
     // Loops that share CPUs stand still for longer than events wait: some may be built again.
     let decisions = &emulator["decisions"];
@@ -34,6 +35,7 @@ fn assert_shared(report: &Value, workers: usize) {
         assert_eq!(worker["core"], format!("worker {n}"));
         jobs += number(&worker["job_ns"], "count");
         assert!(number(&worker["jitter_ns"], "count") > 0);
+        assert_eq!(worker["state"], "running");
     }
     assert!(jobs > 0, "{report}");
 }

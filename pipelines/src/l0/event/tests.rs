@@ -68,7 +68,7 @@ fn an_event_is_one_buffer_from_its_first_hit_to_its_last_owner() {
 
 #[test]
 fn hits_are_added_whole_or_not_at_all_and_rings_up_to_their_room() {
-    let pool = event_pool(2, PoolConfig::default()).unwrap();
+    let pool = event_pool(8, PoolConfig::default()).unwrap();
     let mut draft = Draft::new(&mut pool.cache(2).unwrap()).unwrap();
     let places: [Hit; 40] = std::array::from_fn(|n| hits(0..40)[n]);
     assert!(draft.append(&places, 40) && draft.append(&places, 3) && draft.append(&places, 0));
@@ -117,4 +117,68 @@ fn other_buffers_are_no_events() {
         EventView::of(&bytes.as_bytes()[..FRONT + 3]).is_none(),
         "half a hit"
     );
+}
+
+/// The time of an event at slot 1000 with these rings (hits, time), in such a window.
+fn time(span: Span, rings: &[(u16, f32)]) -> (u64, u8) {
+    let pool = event_pool(8, PoolConfig::default()).unwrap();
+    let draft = Draft::new(&mut pool.cache(4).unwrap()).unwrap();
+    let head = EventHead {
+        timestamp: 1000,
+        ..HEAD
+    };
+    let mut event = draft.finish(&head, span).reconstructed(&[]);
+    // Also rings that are not of the event: `reconstructed` would pass them over.
+    let front = event.0.front_mut().unwrap();
+    front.head.ring_count = rings.len() as u8;
+    for (place, &(hits, time)) in front.rings.iter_mut().zip(rings) {
+        (place.hits, place.time) = (hits, time);
+    }
+    let EventTime { slot, fine } = event.view().time();
+    (slot, fine)
+}
+
+#[test]
+fn the_time_of_an_event_is_that_of_its_strongest_ring() {
+    let slot = Span::default();
+    assert_eq!(time(slot, &[]), (1000, 0));
+    assert_eq!(time(slot, &[(9, 100.0)]), (1000, 100));
+    assert_eq!(time(slot, &[(9, 10.0), (12, 20.0), (12, 30.0)]), (1000, 20));
+    assert_eq!(time(slot, &[(9, 99.4)]).1, 99);
+    assert_eq!(time(slot, &[(9, 99.5)]).1, 100);
+    // Nothing leads out of the slot, neither rounding nor nonsense.
+    for (wrong, fine) in [
+        (255.0, 255),
+        (255.6, 255),
+        (1e9, 255),
+        (f32::INFINITY, 255),
+        (-0.4, 0),
+        (-300.0, 0),
+        (f32::NAN, 0),
+    ] {
+        assert_eq!(time(slot, &[(9, wrong)]), (1000, fine), "{wrong}");
+    }
+}
+
+#[test]
+fn the_time_in_a_window_counts_from_behind_its_guard() {
+    let narrow = Span {
+        guard: 20,
+        width: 256,
+    };
+    let wide = Span {
+        guard: 20,
+        width: 1024,
+    };
+    for span in [narrow, wide] {
+        assert_eq!(time(span, &[]), (1000, 0));
+        assert_eq!(time(span, &[(9, 20.0)]), (1000, 0));
+        assert_eq!(time(span, &[(9, 19.0)]), (1000, 0), "in the guard");
+        assert_eq!(time(span, &[(9, 275.4)]), (1000, 255));
+    }
+    assert_eq!(time(narrow, &[(9, 275.9)]), (1000, 255));
+    assert_eq!(time(wide, &[(9, 275.9)]), (1001, 0));
+    assert_eq!(time(wide, &[(9, 20.0 + 700.0)]), (1002, 188));
+    assert_eq!(time(wide, &[(9, 1043.9)]), (1003, 255));
+    assert_eq!(time(wide, &[(9, 2000.0)]), (1003, 255));
 }

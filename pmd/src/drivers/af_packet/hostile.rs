@@ -11,6 +11,7 @@ use super::ring::{Geometry, Ring};
 use super::rx::{Rx, Source};
 use super::socket::Socket;
 use super::tx::Tx;
+use crate::arrival::Line;
 use crate::clock::{Clock, TscClock};
 use crate::driver::{Origin, RxDriver, TxDriver};
 use crate::drivers::interface::{Control, Interface, Watch};
@@ -56,6 +57,7 @@ impl HostileRing {
             next: 0,
             scratch: vec![0; slot].into(),
             hardware_stamps: false,
+            line: Line::of_kernel(clock),
             link,
             state: RxState::Live,
             clock,

@@ -27,6 +27,7 @@ use self::ring::Geometry;
 use self::rx::{Rx, Source};
 use self::socket::Socket;
 use self::tx::Tx;
+use crate::arrival::Line;
 use crate::clock::{Clock, TscClock};
 use crate::driver::filter::{self, Filter};
 use crate::driver::{
@@ -255,6 +256,11 @@ impl AfPacket {
             told: 0,
             next: 0,
             hardware_stamps: self.options.hardware_stamps,
+            line: if self.options.hardware_stamps {
+                Line::of_device(clock)
+            } else {
+                Line::of_kernel(clock)
+            },
             link: self.link.clone(),
             state,
             clock,

@@ -11,6 +11,7 @@ use pollux_mempool::{BurstMut, Mbuf, MbufFlags, PoolCache};
 
 use super::ring::Ring;
 use super::socket::Socket;
+use crate::arrival::{ArrivalTime, Line};
 use crate::clock::{Clock, TscClock};
 use crate::driver::{Origin, RxDriver};
 use crate::drivers::chain::alloc_frame;
@@ -64,6 +65,8 @@ pub(super) struct Rx {
     pub(super) scratch: Box<[u8]>,
     /// Only stamps of the NIC are passed on; else those of the kernel.
     pub(super) hardware_stamps: bool,
+    /// To the line of the clock.
+    pub(super) line: Line,
     pub(super) link: Arc<Watch>,
     pub(super) state: RxState,
     pub(super) clock: TscClock,
@@ -94,6 +97,9 @@ impl RxDriver for Rx {
                 break;
             }
             let header = self.ring.header(slot);
+            if frames == 0 {
+                self.line.begin_now();
+            }
             let received = self.take(cache, slot, status, &header);
             // Release: the copy is done before the kernel, which reads the status and then writes
             // the slot (packet_current_rx_frame), has it back.
@@ -105,7 +111,9 @@ impl RxDriver for Rx {
             bytes += u64::from(header.tp_len);
             match received {
                 Ok(mut mbuf) => {
-                    origin.stamp(&mut mbuf, now);
+                    let stamp = mbuf.wire_time();
+                    let arrival = stamp.map_or(now, |stamp| self.line.arrival(stamp));
+                    origin.stamp(&mut mbuf, arrival);
                     // It fits: there was room when the round began.
                     drop(out.push(mbuf));
                 }
@@ -122,6 +130,14 @@ impl RxDriver for Rx {
 
     fn state(&self) -> RxState {
         self.state
+    }
+
+    fn arrival_time(&self) -> ArrivalTime {
+        if self.hardware_stamps {
+            ArrivalTime::Hardware
+        } else {
+            ArrivalTime::Kernel
+        }
     }
 
     fn event(&self) -> Option<BorrowedFd<'_>> {

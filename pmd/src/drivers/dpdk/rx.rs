@@ -13,6 +13,7 @@ use super::device::Device;
 use super::operations::known_to_dpdk;
 use super::stamps::Stamps;
 use super::twins::{BURST, ELSEWHERE, Owner};
+use crate::arrival::{ArrivalTime, Line};
 use crate::clock::{Clock, TscClock};
 use crate::driver::{Link, Origin, RxDriver};
 use crate::ledger::{Cause, Tally};
@@ -42,6 +43,8 @@ pub(super) struct Rx {
     stash: Stash,
     clock: TscClock,
     stamps: Option<Stamps>,
+    /// From the stamps to the line of the clock.
+    line: Line,
     /// Frames that are in buffers of somebody else are put together here.
     scratch: Box<[u8]>,
     /// For the queue that brings the device's counters to the ledger.
@@ -77,6 +80,7 @@ impl Rx {
             },
             clock,
             stamps,
+            line: Line::of_device(clock),
             scratch: vec![0; LONGEST].into(),
             taken: 0,
             counters: (queue == 0).then(|| Counters::new(&device)),
@@ -104,6 +108,9 @@ impl Rx {
         (self.stash.from, self.stash.to) = (0, n);
         if n > 0 {
             self.stash.arrival = self.clock.now();
+            if self.stamps.is_some() {
+                self.line.begin_now();
+            }
         }
     }
 
@@ -176,6 +183,7 @@ impl Rx {
             Ok(mut mbuf) => {
                 origin.stamp(&mut mbuf, self.stash.arrival);
                 if let Some(stamp) = stamp {
+                    mbuf.set_arrival(self.line.arrival(stamp));
                     mbuf.set_wire_time(stamp);
                 }
                 // There is room for all that is taken out of the stash.
@@ -328,6 +336,15 @@ impl RxDriver for Rx {
 
     fn state(&self) -> RxState {
         self.state
+    }
+
+    fn arrival_time(&self) -> ArrivalTime {
+        match self.stamps {
+            Some(_) => ArrivalTime::Hardware,
+            // The device makes frames up as it is polled.
+            None if self.left == 0 => ArrivalTime::Read,
+            None => ArrivalTime::Poll,
+        }
     }
 
     fn sync_counters(&mut self, tally: &mut Tally) {

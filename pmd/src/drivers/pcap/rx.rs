@@ -9,6 +9,7 @@ use pollux_mempool::{BurstMut, MbufFlags, PoolCache};
 
 use super::Trouble;
 use super::reader::{CaptureError, Reader};
+use crate::arrival::ArrivalTime;
 use crate::clock::{Clock, TscClock};
 use crate::driver::{Origin, RxDriver};
 use crate::ledger::{Cause, Tally};
@@ -118,6 +119,10 @@ impl RxDriver for Rx {
 
     fn state(&self) -> RxState {
         self.state
+    }
+
+    fn arrival_time(&self) -> ArrivalTime {
+        ArrivalTime::Read
     }
 }
 

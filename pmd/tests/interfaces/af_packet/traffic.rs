@@ -1,10 +1,11 @@
 //! What is sent arrives, byte for byte and once.
 
 use std::net::UdpSocket;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pollux_netns::{Cable, assert_udp, payload, udp_frame};
-use pollux_pmd::Cause;
+use pollux_pmd::mempool::time::Ns;
+use pollux_pmd::{ArrivalTime, Cause, Clock, TscClock};
 
 use crate::common::Port;
 use crate::interface;
@@ -59,6 +60,35 @@ fn jumbo_frames_cross_both_ways_in_chains() {
         9000,
         &[60, 1514, 2048, 2049, 4096, 4097, 6144, 6145, 9013, 9014],
     );
+}
+
+/// A frame that waits for a poll arrived when the kernel took it, not when it was polled.
+#[test]
+fn arrival_is_the_kernel_s_time() {
+    let Some(net) = Cable::new(1500) else { return };
+    let mut port = Port::open(&net, "af_packet:va");
+    assert_eq!(port.started.rx[0].arrival_time(), ArrivalTime::Kernel);
+    let (peer, clock) = (net.peer(7000), TscClock::get());
+    let (before, _) = (clock.now(), peer.send(&payload(60, 1)).unwrap());
+    let sent = clock.now();
+    std::thread::sleep(Duration::from_millis(20));
+    let (mut held, mut rounds) = (Vec::new(), 0);
+    while held.is_empty() && rounds < 1000 {
+        port.poll_and_hold(&mut held);
+        rounds += 1;
+    }
+    // The kernel's clock is read beside the counter: they may be some microseconds apart, more if
+    // the test is held up just then, and that only makes the arrival earlier.
+    let slack = clock.to_cycles(Ns(1_000_000));
+    let arrival = held[0].arrival();
+    assert!(
+        arrival.0 <= sent.0 + slack,
+        "{}",
+        clock.to_ns(arrival.since(sent)).0
+    );
+    assert!(arrival.0 + 20 * slack >= before.0);
+    drop(held);
+    port.stop();
 }
 
 #[test]

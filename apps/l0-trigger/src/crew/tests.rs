@@ -1,0 +1,146 @@
+#![allow(clippy::unwrap_used)]
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Parser;
+use pollux_mempool::time::Ns;
+use pollux_pipelines::spread::{Spread, Spreading};
+use pollux_pipelines::{Batch, Sink, Stage};
+use pollux_pmd::{Registry, TscClock};
+use pollux_program::reload_on_hangup;
+
+use crate::cli::Cli;
+use crate::clock::RunClock;
+use crate::eyes::Eyes;
+use crate::report::Report;
+use crate::run;
+use crate::setup::Setup;
+
+use super::*;
+
+/// What happens to a worker at its first job.
+#[derive(Clone)]
+enum Fate {
+    Panics,
+    /// It is at it until it is told otherwise.
+    Waits(Arc<AtomicBool>),
+}
+
+impl Stage for Fate {
+    type In = u64;
+    type Out = u64;
+
+    fn process(&mut self, _: &mut Batch<u64>, _: &mut impl Sink<u64>) {
+        match self {
+            Self::Panics => panic!("as the test wants it"),
+            Self::Waits(end) => {
+                while !end.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+        }
+    }
+}
+
+/// A demonstration whose only worker has this fate; with its report, and how it ended.
+fn run_with(fate: Fate, keeps: bool) -> (Report, Result<()>) {
+    let cli = Cli::parse_from([
+        "l0-trigger",
+        "--quiet",
+        "--events",
+        "20000",
+        "--workers",
+        "1",
+    ]);
+    let registry = Registry::builtin();
+    let plan = Plan::new(&cli, &registry).unwrap();
+    let (stop, clock) = (StopFlag::new(), RunClock::Tsc(TscClock::get()));
+    let mut setup = Setup::new(&cli, &plan, &registry, clock, &stop).unwrap();
+    let spreading = Spreading {
+        workers: 1,
+        patience: Ns(1),
+        ..Spreading::default()
+    };
+    // The stage is on the other side of these rings, with a job for the worker's loop.
+    let (mut other, mut fated) = Spread::new(fate.clone(), vec![fate.clone()], &spreading).unwrap();
+    let mut batch = Batch::with_capacity(16);
+    (0..16).for_each(|n| batch.push(n).unwrap());
+    other.process(&mut batch, &mut Vec::new());
+    let worker = std::mem::replace(&mut setup.workers[0].worker, fated.remove(0));
+    // A worker that waits is still there for the trigger's stage, and does nothing.
+    let _kept = keeps.then_some(worker);
+    let eyes = Eyes::open(&cli, &plan, &setup).unwrap();
+    let asked = reload_on_hangup().unwrap();
+    let ended = run::run(&cli, &plan, setup, eyes, &stop, asked);
+    if let Fate::Waits(end) = fate {
+        end.store(true, Ordering::Relaxed);
+    }
+    ended.unwrap()
+}
+
+#[track_caller]
+fn assert_counted(report: &Report) {
+    let events = &report.counted.events;
+    assert!(events.built > 0 && report.counted.ledger.balanced);
+    assert_eq!(
+        events.accepted + events.rejected + events.undecided,
+        events.built
+    );
+}
+
+#[test]
+fn a_worker_that_dies_fails_the_run_which_goes_on_without() {
+    let (report, end) = run_with(Fate::Panics, false);
+    assert_counted(&report);
+    assert_eq!(report.end, "complete");
+    assert!(end.unwrap_err().to_string().contains("worker 0"));
+    // Nothing was handed to it: the loop saw that it was gone.
+    let worker = &report.counted.workers[0];
+    assert_eq!((worker.state, worker.undecided), ("gone", 0));
+    assert!(report.to_text().contains("gone: 0 events undecided"));
+}
+
+#[test]
+fn a_worker_that_is_stuck_is_left_behind_and_its_events_are_counted() {
+    let (report, end) = run_with(Fate::Waits(Arc::default()), true);
+    assert_counted(&report);
+    let message = end.unwrap_err().to_string();
+    assert!(message.contains("worker 0 did not end"), "{message}");
+    let worker = &report.counted.workers[0];
+    assert_eq!((worker.state, worker.stalls), ("stalled", 1));
+    assert!(worker.undecided > 0 && report.counted.events.undecided == worker.undecided);
+    let text = report.to_text();
+    assert!(text.contains(" undecided: workers"), "{text}");
+}
+
+/// Each thing that happens to a worker is told once, and not more often than each second.
+#[test]
+fn news_of_a_worker_are_told_once() {
+    let (_, crew) = Spread::new(
+        Fate::Panics,
+        vec![Fate::Panics],
+        &Spreading {
+            workers: 1,
+            ..Spreading::default()
+        },
+    )
+    .unwrap();
+    let view = WorkerView {
+        name: "worker 0".into(),
+        jobs: crew[0].times(),
+        gaps: crew[0].times(),
+        counts: crew[0].counts(),
+    };
+    let mut told = Told::default();
+    assert_eq!(told.news(&view, false), None);
+    view.counts.undecided.add(16);
+    let news = told.news(&view, false).unwrap();
+    assert!(news.contains("16 events released undecided"), "{news}");
+    view.counts.undecided.add(16);
+    assert_eq!(told.news(&view, false), None, "so soon again");
+    let ended = told.news(&view, true).unwrap();
+    assert!(ended.contains("worker 0 has ended"), "{ended}");
+    assert_eq!(told.news(&view, true), None);
+    told.at = None;
+    assert!(told.news(&view, true).unwrap().contains("32 events"));
+}
