@@ -229,7 +229,7 @@ impl Merge {
         let Some(first) = hits.first() else {
             return Ok(());
         };
-        if let Err(why) = self.admit(source, first.time, came.at, out) {
+        if let Err(why) = self.admit(source, first.time, came.at, false, out) {
             self.refuse(why, hits.len());
             self.close_due(came.at, out);
             return Err(why);
@@ -303,7 +303,7 @@ impl Merge {
         now: Moment,
         out: &mut impl FnMut(Window),
     ) -> Result<(), Refusal> {
-        let admitted = self.admit(source, time, now, out);
+        let admitted = self.admit(source, time, now, false, out);
         if admitted.is_ok() {
             return self.go_on(source, time, now, out);
         }
@@ -363,7 +363,7 @@ impl Merge {
         self.close_until(OTHER, u64::MAX, out);
     }
 
-    /// A frame of `source` begins with `time`.
+    /// A frame of `source` begins with `time`; it may be known to come behind later ones.
     ///
     /// # Errors
     /// All of it is refused.
@@ -373,6 +373,7 @@ impl Merge {
         source: usize,
         time: u64,
         at: Moment,
+        reordered: bool,
         out: &mut impl FnMut(Window),
     ) -> Result<(), Refusal> {
         if source >= self.options.sources {
@@ -383,12 +384,12 @@ impl Merge {
         }
         self.settle(at, out);
         let floor = self.lines[MAIN].floor;
-        let admitted = self.clocks.admit(source, time, at, floor);
+        let admitted = self.clocks.admit(source, time, at, floor, reordered);
         self.settle(at, out);
         admitted.map_err(refusal)?;
         let line = self.clocks.line(source);
         let floor = self.lines[line].floor;
-        if time >= floor {
+        if time >= floor || reordered {
             return Ok(());
         }
         match self.clocks.late(source, time, floor, at) {

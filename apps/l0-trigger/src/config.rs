@@ -253,6 +253,18 @@ impl TriggerConfig {
         differ.map(|&(table, _)| table).collect()
     }
 
+    /// The board of each stream, as the stage that decompresses has them.
+    pub fn boards(&self) -> Vec<u8> {
+        let decompress = |stage: &&toml::Table| stage.get("name") == Some(&"decompress".into());
+        let listed = self.stages.iter().find(decompress);
+        let listed = listed.and_then(|stage| stage.get("boards")?.as_array());
+        let number = |board: &toml::Value| u8::try_from(board.as_integer()?).ok();
+        match listed.and_then(|boards| boards.iter().map(number).collect::<Option<Vec<_>>>()) {
+            Some(boards) => boards,
+            None => (0..self.streams.len()).map(|board| board as u8).collect(),
+        }
+    }
+
     /// The rules by which events are accepted, if there is a stage that decides.
     pub fn rules(&self) -> Result<Option<DecideOptions>> {
         let Some(decide) = self.stages.iter().find(|stage| decides(stage)) else {

@@ -30,10 +30,8 @@ pub struct Counters {
     pub files: files::Counts,
 }
 
-impl Source for Counters {
-    fn measure(&self, page: &mut Page<'_>) -> fmt::Result {
-        self.books.measure(page)?;
-
+impl Counters {
+    fn measure_streams(&self, page: &mut Page<'_>) -> fmt::Result {
         let streams = || self.streams.counts();
         let stream = |id: pollux_pmd::stream::StreamId| [("stream", id.0.to_string())];
         let frames = streams().map(|(id, counts)| (stream(id), counts.packets));
@@ -48,14 +46,32 @@ impl Source for Counters {
                 ("reordered", &source.reordered),
                 ("late", &source.late),
                 ("resync", &source.resyncs),
+                ("clock-skew", &source.skewed),
+                ("out-of-window", &source.out_of_window),
+                ("misrouted", &source.misrouted),
             ];
             faults.map(|(fault, count)| {
                 let [stream] = stream(id);
                 ([stream, ("fault", fault.into())], count.get())
             })
         });
-        let help = "What sequence numbers say of each stream's frames";
+        let help = "What sequence numbers and time stamps say of each stream's frames";
         page.counter("stream_sequence_faults", help, faults)?;
+        let sources = || streams().zip(&self.stats.sources);
+        let off = sources().map(|((id, _), source)| (stream(id), source.off.get() as f64));
+        let help = "1 while a stream's time stamps differ from those of most others";
+        page.gauge("stream_clock_off", help, off)?;
+        let missed = sources().map(|((id, _), source)| (stream(id), source.missed.get()));
+        let help = "Events of most other streams without this one";
+        page.counter("stream_missed_events", help, missed)
+    }
+}
+
+impl Source for Counters {
+    fn measure(&self, page: &mut Page<'_>) -> fmt::Result {
+        self.books.measure(page)?;
+
+        self.measure_streams(page)?;
 
         let events = &self.stats.events;
         let outcomes = [
@@ -65,6 +81,8 @@ impl Source for Counters {
             ("rejected", &events.rejected),
             ("forced", &events.forced),
             ("overfull", &events.overfull),
+            ("truncated", &events.truncated),
+            ("disputed", &events.disputed),
             ("no-buffer", &events.no_buffer),
         ];
         let outcomes = outcomes.map(|(name, count)| ([("outcome", name.into())], count.get()));

@@ -2,6 +2,7 @@
 
 #![allow(unreachable_pub)] // a program has no outside
 
+mod boards;
 mod cli;
 mod clock;
 mod config;

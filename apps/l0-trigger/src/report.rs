@@ -9,6 +9,8 @@ use pollux_pmd::{LatencyView, Percentiles};
 use pollux_program::LedgerReport;
 use serde::Serialize;
 
+use crate::boards;
+
 /// Version of the report's layout; grows with every change that a reader could notice.
 pub const SCHEMA: u32 = 1;
 
@@ -111,6 +113,18 @@ pub struct StreamReport {
     pub resyncs: u64,
     pub late_fragments: u64,
     pub absent_events: u64,
+    /// Its number in the frames of this stream.
+    pub board: u8,
+    /// Frames that were refused, for what their time stamps and their board numbers are.
+    pub clock_skew: u64,
+    pub out_of_window: u64,
+    pub misrouted: u64,
+    /// Events of most other boards without this one.
+    pub missed_events: u64,
+    /// Its time stamps differ from those of most others at this moment.
+    pub clock_off: bool,
+    /// What is wrong with it, in words.
+    pub faults: Vec<&'static str>,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -126,6 +140,8 @@ pub struct EventsReport {
     pub overfull: u64,
     pub no_buffer: u64,
     pub resyncs: u64,
+    pub truncated: u64,
+    pub disputed: u64,
     /// Built events that no decision was made about, as a worker did not bring them back.
     pub undecided: u64,
 }
@@ -303,6 +319,15 @@ impl Report {
                 s.id, s.udp_port, s.packets, s.bytes, s.gaps, s.missing, s.duplicates, s.late
             )?;
         }
+        for s in &self.counted.streams {
+            for fault in &s.faults {
+                let (id, board, why) = (s.id, s.board, boards::explain(fault));
+                writeln!(
+                    out,
+                    "WRONG      stream {id} (board {board}): {fault}: {why}"
+                )?;
+            }
+        }
         Ok(())
     }
 
@@ -322,6 +347,13 @@ impl Report {
                 out,
                 "           {} undecided: workers did not bring them back",
                 e.undecided
+            )?;
+        }
+        if e.truncated + e.disputed > 0 {
+            let (truncated, disputed) = (e.truncated, e.disputed);
+            writeln!(
+                out,
+                "           {truncated} with hits left out, {disputed} while boards disagreed on the time"
             )?;
         }
         writeln!(out, "rings      {} in {} hits", e.rings, e.hits)?;

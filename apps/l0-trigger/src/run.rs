@@ -11,6 +11,7 @@ use pollux_pmd::lcore::{self, Lcore, StopFlag};
 use pollux_pmd::{Port, PortError, Started};
 use pollux_program::{Reload, ports};
 
+use crate::boards::BoardWatch;
 use crate::cli::Cli;
 use crate::counters::Counters;
 use crate::crew::Crew;
@@ -85,6 +86,7 @@ pub fn run(
         check,
         collector,
         counters: Arc::clone(&counters),
+        boards: BoardWatch::new(&plan.config),
         quiet: cli.quiet,
         eyes,
         rules: Rules {
@@ -162,6 +164,7 @@ struct House {
     check: Option<RingCheck>,
     collector: Option<Collector>,
     counters: Arc<Counters>,
+    boards: BoardWatch,
     quiet: bool,
     eyes: Eyes,
     rules: Rules,
@@ -197,6 +200,7 @@ impl House {
             let busy = self.drain();
             self.rules.keep();
             crew.watch(&self.counters.workers);
+            self.boards.watch(&self.counters.stats);
             if !self.eyes.watch.keep(ports) || limit.is_some_and(|limit| start.elapsed() >= limit) {
                 stop.stop();
             }

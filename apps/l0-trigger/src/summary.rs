@@ -104,6 +104,8 @@ pub fn counted(config: &TriggerConfig, counters: &Counters) -> Counted {
             overfull: events.overfull.get(),
             no_buffer: events.no_buffer.get(),
             resyncs: events.resyncs.get(),
+            truncated: events.truncated.get(),
+            disputed: events.disputed.get(),
             undecided: counters.undecided(),
         },
         rules: counters.rules.sets().iter().map(rule_set).collect(),
@@ -142,7 +144,8 @@ fn streams(config: &TriggerConfig, counters: &Counters) -> Vec<StreamReport> {
         .streams
         .counts()
         .zip(sources)
-        .map(|((id, counts), (stream, source))| StreamReport {
+        .zip(config.boards())
+        .map(|(((id, counts), (stream, source)), board)| StreamReport {
             id: id.0,
             udp_port: stream.udp_port,
             packets: counts.packets,
@@ -155,6 +158,13 @@ fn streams(config: &TriggerConfig, counters: &Counters) -> Vec<StreamReport> {
             resyncs: source.resyncs.get(),
             late_fragments: source.late_fragments.get(),
             absent_events: source.absent.get(),
+            board,
+            clock_skew: source.skewed.get(),
+            out_of_window: source.out_of_window.get(),
+            misrouted: source.misrouted.get(),
+            missed_events: source.missed.get(),
+            clock_off: source.off.get() > 0,
+            faults: counters.stats.faults(id.0.into()),
         })
         .collect()
 }

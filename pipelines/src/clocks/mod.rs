@@ -186,7 +186,8 @@ impl Clocks {
     }
 
     /// A frame of `source` begins with `time`; events before `floor` of the main timeline are
-    /// closed. If it is admitted, it belongs to the [`line`](Self::line) of its source.
+    /// closed. If it is admitted, it belongs to the [`line`](Self::line) of its source. A frame that
+    /// is known to come behind later ones of its source (`reordered`) says nothing of its clock.
     ///
     /// # Errors
     /// The cause for which all of the frame is refused.
@@ -197,8 +198,12 @@ impl Clocks {
         time: u64,
         at: Moment,
         floor: u64,
+        reordered: bool,
     ) -> Result<(), Cause> {
         let clock = &mut self.each[source];
+        if reordered && clock.is_known && !clock.off && time <= clock.said {
+            return Ok(());
+        }
         let goes_on = time.saturating_add(self.options.slack) >= clock.said
             && time.saturating_sub(clock.said) <= self.options.horizon;
         if clock.is_plain && goes_on && at < self.next_probe {

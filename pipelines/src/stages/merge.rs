@@ -170,7 +170,7 @@ impl MergeHits {
         let admitted = frame.unwrap_or_else(|| {
             merge.settle(fragment.at, &mut out);
             settle(merge, fates);
-            let admitted = merge.admit(source, time, fragment.at, &mut out);
+            let admitted = merge.admit(source, time, fragment.at, fragment.reordered, &mut out);
             settle(merge, fates);
             admitted
         });

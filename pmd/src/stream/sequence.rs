@@ -168,6 +168,11 @@ impl SequenceTracker {
         }
     }
 
+    /// The number after the newest.
+    pub(super) fn next_number(&self) -> u32 {
+        self.next
+    }
+
     /// The last duplicate was none.
     pub(super) fn take_back_duplicate(&mut self) {
         self.end_run();

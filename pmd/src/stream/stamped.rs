@@ -3,6 +3,9 @@
 use super::sequence::{Sight, WINDOW};
 use super::{SequenceCounts, SequenceTracker, Verdict};
 
+/// Fewest frames of a spill: a number 0 that comes again before so many have come is a copy.
+const SHORTEST: u32 = 64;
+
 /// What a frame is by its sequence number and its time stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Observation {
@@ -21,8 +24,8 @@ pub struct Observation {
 /// - A number behind, or far away, with a time stamp newer than all before, is a restart, and not a
 ///   frame that comes late. So
 ///   a sender whose numbers jump in every frame is seen to do so.
-/// - Numbers from 0 on that have come before, time stamps and all, are a restart from the second
-///   one on.
+/// - Numbers from 0 on that have come before, time stamps and all, and not just before, are a restart
+///   from the second one on.
 #[derive(Debug, Clone)]
 pub struct StampedTracker {
     tracker: SequenceTracker,
@@ -93,7 +96,7 @@ impl StampedTracker {
             self.tracker.take_back_duplicate();
             return self.restart(0, 2);
         }
-        self.from_zero = sequence == 0;
+        self.from_zero = sequence == 0 && self.tracker.next_number() >= SHORTEST;
         self.tracker.observe(sequence)
     }
 

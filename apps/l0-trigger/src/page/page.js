@@ -110,12 +110,14 @@ function showStreams() {
   fill("streams", now.streams.map((stream, i) => {
     const frames = rate((run) => run.streams[i].packets);
     const bits = 8 * rate((run) => run.streams[i].bytes);
-    const name = make("th", { scope: "row" }, `${stream.id} (UDP ${stream.udp_port})`);
+    const name = make("th", { scope: "row" }, `${stream.id} (UDP ${stream.udp_port}, board ${stream.board})`);
     const picture = make("td");
     picture.append(spark(stream.id, frames));
     const faults = [stream.missing, stream.duplicates, stream.late];
+    const wrong = stream.faults.join(", ");
     return row([name, picture, short(frames), (bits / 1e6).toFixed(1),
-      ...faults.map((n) => make("td", n > 0 ? { class: "bad" } : {}, short(n)))]);
+      ...faults.map((n) => make("td", n > 0 ? { class: "bad" } : {}, short(n))),
+      make("td", wrong ? { class: "bad" } : {}, wrong || "none")]);
   }));
 }
 

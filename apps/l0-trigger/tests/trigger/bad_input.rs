@@ -282,14 +282,10 @@ fn time_stamps_that_jump_or_wrap_are_followed() {
         let report = ended.report();
         let complete = number(&report["events"], "complete");
         let refused: u64 = drops(report).iter().map(|(_, n)| n).sum();
-        assert!(
-            drops(report)
-                .iter()
-                .all(|(cause, _)| ["late", "out-of-window"].contains(cause))
-        );
-        // Refused for a deadline, and some events that are in between.
-        assert!((4..=4 * 80).contains(&refused), "{to}: {refused}");
-        assert!(complete >= 400 - 80, "{to}: {complete}");
+        // A majority jumps, so it is believed, and nothing is lost; some that are in between are torn.
+        assert_eq!(refused, 0, "{to}");
+        assert!(complete >= 400 - 4, "{to}: {complete}");
+        assert_eq!(number(&report["events"], "resyncs"), 1);
         assert_eq!(number(report, "missing"), 0);
     }
 }

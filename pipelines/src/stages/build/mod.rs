@@ -103,6 +103,8 @@ pub struct Build {
     lines: [Timeline; 2],
     clocks: Clocks,
     taking: Option<Taking>,
+    /// When the last fragment came.
+    now: Moment,
     /// Open events of each source to which no other has contributed.
     alone: [u32; MAX_SOURCES],
     apart: Apart,
@@ -174,6 +176,7 @@ impl Build {
                 units_per_ns: 1.0 / (SLOT_NS * window_slots) as f64,
             }),
             taking: None,
+            now: Moment(0),
             alone: [0; MAX_SOURCES],
             apart: Apart::default(),
             max_open,
@@ -202,7 +205,7 @@ impl Build {
         let source = usize::from(fragment.source);
         let taking = match self.taking {
             Some(taking) => taking,
-            None => self.begin(source, key, fragment.at, out),
+            None => self.begin(source, key, fragment, out),
         };
         self.taking = (!fragment.ends_frame).then_some(taking);
         taking.fate?;
@@ -267,17 +270,26 @@ impl Build {
 
     /// Looks at the first fragment of a frame.
     #[inline]
-    fn begin(&mut self, source: usize, key: u64, at: Moment, out: &mut impl Sink<Event>) -> Taking {
+    fn begin(
+        &mut self,
+        source: usize,
+        key: u64,
+        fragment: &Fragment,
+        out: &mut impl Sink<Event>,
+    ) -> Taking {
+        let &Fragment { at, reordered, .. } = fragment;
         let mut fate = Err(Cause::Unsupported);
         if source < self.stats.sources.len() {
             self.settle(at, out);
-            fate = self.clocks.admit(source, key, at, self.lines[MAIN].floor);
+            let floor = self.lines[MAIN].floor;
+            fate = self.clocks.admit(source, key, at, floor, reordered);
             self.settle(at, out);
         }
         Taking {
             first: key,
             fate,
-            late: None,
+            // It is late, and no more, if it comes behind others.
+            late: reordered.then_some(Cause::Late),
         }
     }
 
@@ -483,8 +495,21 @@ impl Build {
         out.push(open.draft.finish(&head, Span::default()));
     }
 
-    /// Closes, from the oldest on, what is complete or has waited until `now`.
+    /// Closes, from the oldest on, what is complete.
     #[inline]
+    fn close_complete(&mut self, out: &mut impl Sink<Event>) {
+        if self.clocks.is_disputed() {
+            self.close_due(Moment(0), out);
+            return;
+        }
+        while let Some(oldest) = self.lines[MAIN].open.front()
+            && oldest.sources == self.all
+        {
+            self.close_oldest(MAIN, out);
+        }
+    }
+
+    /// Closes, from the oldest on, what is complete or has waited until `now`.
     fn close_due(&mut self, now: Moment, out: &mut impl Sink<Event>) {
         let mut expected = self.all;
         if self.clocks.is_disputed() {
@@ -496,7 +521,6 @@ impl Build {
         self.close_line(MAIN, expected, now, out);
     }
 
-    #[inline]
     fn close_line(&mut self, line: Line, expected: u16, now: Moment, out: &mut impl Sink<Event>) {
         while let Some(oldest) = self.lines[line].open.front_mut() {
             if oldest.sources & expected != expected {
@@ -534,15 +558,16 @@ impl Stage for Build {
     type Out = Event;
 
     fn process(&mut self, batch: &mut Batch<Fragments>, out: &mut impl Sink<Event>) {
-        let mut now = None;
         for fragments in batch.as_slice() {
             for (fragment, places) in fragments.padded() {
-                if now.replace(fragment.at) != Some(fragment.at) {
+                // Deadlines are looked at before the first fragment of a moment, and not between
+                // two of one moment: what comes out does not depend on their order.
+                if std::mem::replace(&mut self.now, fragment.at) != fragment.at {
                     self.close_due(fragment.at, out);
                 }
                 let fate = self.add(&fragment, places, out);
                 self.count(&fragment, fate);
-                self.close_due(fragment.at, out);
+                self.close_complete(out);
             }
         }
         self.show();
