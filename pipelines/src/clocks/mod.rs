@@ -129,6 +129,8 @@ pub(crate) struct Clocks {
     lates: u64,
     /// When a time that a source said is to be looked at.
     next_probe: Moment,
+    /// Bit s: source s is off.
+    off: u64,
 }
 
 impl Clocks {
@@ -143,6 +145,7 @@ impl Clocks {
             split: None,
             lates: 0,
             next_probe: NEVER,
+            off: 0,
         }
     }
 
@@ -158,8 +161,9 @@ impl Clocks {
     }
 
     /// Bit s: source s differs from the majority.
+    #[inline]
     pub(crate) fn off(&self) -> u64 {
-        self.mask(|clock| clock.off)
+        self.off
     }
 
     /// Whether two timelines go on for want of a majority.
@@ -305,6 +309,7 @@ impl Clocks {
         self.lates |= 1 << source;
         if clock.late >= LATE_RUN && clock.late_since.after(self.options.deadline) < at {
             *clock = Clock::default();
+            self.set_plain(source);
         }
     }
 
@@ -403,6 +408,7 @@ impl Clocks {
         let on_trial = self.is_on_trial();
         let clock = &mut self.each[source];
         clock.is_plain = clock.is_known && !clock.off && !(on_trial && clock.line == OTHER);
+        self.off = self.off & !(1 << source) | u64::from(clock.off) << source;
     }
 
     fn set_all_plain(&mut self) {

@@ -83,6 +83,8 @@ pub struct EventCounts {
 pub(crate) struct Closed {
     /// Bit s: source s contributed.
     pub(crate) sources: u64,
+    /// Most sources contributed.
+    pub(crate) shared: bool,
     pub(crate) complete: bool,
     pub(crate) truncated: bool,
     pub(crate) disputed: bool,
@@ -147,13 +149,13 @@ impl L0Stats {
     pub(crate) fn count_event(&self, event: &Closed, apart: &mut Apart) {
         let &Closed {
             sources,
+            shared,
             complete,
             truncated,
             disputed,
             hits,
         } = event;
-        let (counts, all) = (&self.events, self.sources.len() as u32);
-        let shared = 2 * sources.count_ones() > all;
+        let counts = &self.events;
         counts.built.add(1);
         counts.hits.add(hits);
         counts.shared.add(u64::from(shared));

@@ -50,13 +50,22 @@ impl Fates {
             Some(Err(cause)) => self.lose(source, cause, 1),
             None => {}
         }
-        if let (Err(cause), Some(counts)) = (fate, self.stats.sources.get(source)) {
-            match cause {
-                Cause::Late => counts.late_fragments.add(1),
-                Cause::Duplicate => counts.duplicate_fragments.add(1),
-                Cause::NoMbuf => self.stats.events.no_buffer.add(1),
-                _ => {}
-            }
+        if let Err(cause) = fate {
+            self.refuse(source, cause);
+        }
+    }
+
+    /// Counts a fragment that was refused.
+    #[cold]
+    fn refuse(&self, source: usize, cause: Cause) {
+        let Some(counts) = self.stats.sources.get(source) else {
+            return;
+        };
+        match cause {
+            Cause::Late => counts.late_fragments.add(1),
+            Cause::Duplicate => counts.duplicate_fragments.add(1),
+            Cause::NoMbuf => self.stats.events.no_buffer.add(1),
+            _ => {}
         }
     }
 

@@ -232,6 +232,7 @@ impl Windows {
         };
         let closed = Closed {
             sources: window.sources,
+            shared: 2 * window.sources.count_ones() > self.all.count_ones(),
             complete,
             truncated: window.truncated,
             disputed: window.disputed,

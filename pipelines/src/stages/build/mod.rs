@@ -81,8 +81,9 @@ const LOOKS: u64 = 8;
 /// The frame whose fragments are being taken.
 #[derive(Clone, Copy)]
 struct Taking {
-    /// Key of its first fragment.
+    /// Key of its first fragment, and the timeline that it belongs to.
     first: u64,
+    line: Line,
     /// What becomes of all of it.
     fate: Fate,
     /// What becomes of its late fragments, once one was.
@@ -98,7 +99,7 @@ pub struct Build {
     /// Bit s for each source s.
     all: u16,
     /// More than half of the sources.
-    majority: u32,
+    majority: u16,
     /// That of the majority, and that of sources which jumped or are in dispute.
     lines: [Timeline; 2],
     clocks: Clocks,
@@ -166,7 +167,7 @@ impl Build {
             deadline,
             horizon,
             all: u16::MAX >> (MAX_SOURCES - sources),
-            majority: sources as u32 / 2 + 1,
+            majority: sources as u16 / 2 + 1,
             lines: [(); 2].map(|()| Timeline::with_capacity(max_open)),
             clocks: Clocks::new(ClockOptions {
                 sources,
@@ -213,19 +214,21 @@ impl Build {
         if key.wrapping_sub(taking.first) > self.horizon || key == u64::MAX {
             return Err(Cause::OutOfWindow);
         }
-        let mut line = self.clocks.line(source);
-        if key < self.lines[line].floor {
+        let mut line = taking.line;
+        if key < self.lines[line & 1].floor {
             line = self.late(taking, source, key, fragment, out)?;
         }
         self.clocks.said(source, key);
-        let place = match self.lines[line].find(source, key) {
+        let place = match self.lines[line & 1].find(source, key) {
             Ok(place) => place,
             Err(place) => self.insert(line, place, key, fragment, out)?,
         };
         self.clocks.in_time(source);
-        let timeline = &mut self.lines[line];
+        let timeline = &mut self.lines[line & 1];
         timeline.point(source, place);
-        let open = &mut timeline.open[place];
+        let Some(open) = timeline.open.get_mut(place) else {
+            return Err(Cause::NoRoom);
+        };
         // The source itself, and those whose hits come behind its own.
         let heard = open.sources >> source;
         if heard & 1 == 1 {
@@ -236,13 +239,14 @@ impl Build {
             // So far only sources that are put off have contributed: it begins now.
             open.arrival = fragment.arrival;
         }
-        match open.sources.count_ones() {
+        match open.count {
             0 => self.alone[source] += 1,
-            1 => self.alone[open.sources.trailing_zeros() as usize] -= 1,
+            1 => self.alone[usize::from(open.opener)] -= 1,
             _ => {}
         }
         open.sources |= 1 << source;
-        if open.sources.count_ones() == self.majority {
+        open.count += 1;
+        if open.count == self.majority {
             // The others have as long from now on, whoever opened it, and when.
             open.deadline = open.deadline.max(fragment.at.after(self.deadline));
         }
@@ -285,8 +289,13 @@ impl Build {
             fate = self.clocks.admit(source, key, at, floor, reordered);
             self.settle(at, out);
         }
+        let line = match fate {
+            Ok(()) => self.clocks.line(source),
+            Err(_) => MAIN,
+        };
         Taking {
             first: key,
+            line,
             fate,
             // It is late, and no more, if it comes behind others.
             late: reordered.then_some(Cause::Late),
@@ -303,7 +312,7 @@ impl Build {
         fragment: &Fragment,
         out: &mut impl Sink<Event>,
     ) -> Result<Line, Cause> {
-        let line = self.clocks.line(source);
+        let line = taking.line;
         if let Some(cause) = taking.late {
             return Err(cause);
         }
@@ -324,7 +333,9 @@ impl Build {
             }
             Late::Moved => {
                 self.settle(fragment.at, out);
-                Ok(self.clocks.line(source))
+                let line = self.clocks.line(source);
+                self.taking = self.taking.map(|taking| Taking { line, ..taking });
+                Ok(line)
             }
         }
     }
@@ -355,8 +366,8 @@ impl Build {
             }
             Change::Rejected(cause) => {
                 for open in self.lines[OTHER].open.drain(..) {
-                    if open.sources.is_power_of_two() {
-                        self.alone[open.sources.trailing_zeros() as usize] -= 1;
+                    if open.count == 1 {
+                        self.alone[usize::from(open.opener)] -= 1;
                     }
                 }
                 self.lines[OTHER].clear();
@@ -377,9 +388,9 @@ impl Build {
     /// Counts a fragment.
     #[inline]
     fn count(&mut self, fragment: &Fragment, fate: Fate) {
-        let source = usize::from(fragment.source);
-        let on_trial =
-            self.clocks.is_on_trial() && fate.is_ok() && self.clocks.line(source) == OTHER;
+        let on_trial = self.clocks.is_on_trial()
+            && fate.is_ok()
+            && self.clocks.line(usize::from(fragment.source)) == OTHER;
         self.fates.count(fragment, fate, on_trial);
     }
 
@@ -421,6 +432,8 @@ impl Build {
             held: false,
             arrival: fragment.arrival,
             sources: 0,
+            count: 0,
+            opener: fragment.source,
             hits: [0; MAX_SOURCES],
             truncated: false,
             draft,
@@ -469,14 +482,15 @@ impl Build {
         let Some(open) = self.lines[line].close() else {
             return;
         };
-        if open.sources.is_power_of_two() {
-            self.alone[open.sources.trailing_zeros() as usize] -= 1;
+        if open.count == 1 {
+            self.alone[usize::from(open.opener)] -= 1;
         }
         let complete = open.sources == self.all && !open.truncated;
         let hits = open.draft.hits();
         let disputed = line == OTHER || self.clocks.is_disputed();
         let closed = Closed {
             sources: open.sources.into(),
+            shared: open.count >= self.majority,
             complete,
             truncated: open.truncated,
             disputed,

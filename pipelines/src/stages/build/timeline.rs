@@ -16,8 +16,11 @@ pub(super) struct Open {
     /// Most sources had not come to it at its deadline.
     pub(super) held: bool,
     pub(super) arrival: Tsc,
-    /// Bit s: source s contributed.
+    /// Bit s: source s contributed; and how many did.
     pub(super) sources: u16,
+    pub(super) count: u16,
+    /// The first that did.
+    pub(super) opener: u16,
     /// Hits of each source.
     pub(super) hits: [u16; MAX_SOURCES],
     /// Hits of a source did not fit.
