@@ -290,6 +290,55 @@ fn time_stamps_that_jump_or_wrap_are_followed() {
     }
 }
 
+/// One board of four is a millisecond ahead, behind, or on the port of another.
+#[test]
+fn a_board_that_is_wrong_is_named_and_costs_the_others_nothing() {
+    const EVENTS: u64 = 5000;
+    let run = |wrong: &dyn Fn(u64) -> Vec<u8>| {
+        let packets = (0..EVENTS).flat_map(|n| {
+            (0..4u8)
+                .map(move |board| (n, board))
+                .map(|(n, board)| Packet {
+                    time: CAPTURE_EPOCH.0 + n * 10_000 + u64::from(board) * 100,
+                    bytes: match board {
+                        1 => wrong(n),
+                        _ => board_frame(board, n as u32, &[5_000_000 + 400 * n]),
+                    },
+                })
+        });
+        let ended = replay(&packets.collect::<Vec<_>>(), &[]).expect(0);
+        let report = ended.report().clone();
+        for board in [0, 2, 3] {
+            let stream = &report["streams"][board];
+            assert_eq!(stream["faults"], serde_json::json!([]), "{stream}");
+            assert_eq!(number(stream, "missed_events"), 0, "{stream}");
+        }
+        assert!(
+            ended.stdout.contains("WRONG      stream 1 (board 1): "),
+            "{}",
+            ended.stdout
+        );
+        report
+    };
+    for offset in [-40_000, 40_000] {
+        let time = |n: u64| (5_000_000 + 400 * n).saturating_add_signed(offset);
+        let report = run(&|n| board_frame(1, n as u32, &[time(n)]));
+        let stream = &report["streams"][1];
+        let faults = stream["faults"].as_array().unwrap();
+        assert!(faults.contains(&"clock".into()), "{stream}");
+        assert!(number(stream, "clock_skew") > EVENTS - 200, "{stream}");
+        assert_eq!(stream["clock_off"], true);
+    }
+    // What comes on the port of board 1 is of board 2, as it says.
+    let report = run(&|n| {
+        let payload = hits(2, n as u32, &[5_000_000 + 400 * n]);
+        udp(TRIGGER_PORT + 1, &payload)
+    });
+    let stream = &report["streams"][1];
+    assert_eq!(stream["faults"], serde_json::json!(["absent", "identity"]));
+    assert_eq!(drops(&report), [("misrouted", EVENTS)]);
+}
+
 #[test]
 fn a_single_frame_is_one_event() {
     let ended = replay(&at_intervals([board_frame(2, 77, &[5])]), &[]).expect(0);
