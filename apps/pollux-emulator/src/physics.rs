@@ -1,11 +1,12 @@
 //! The events that the emulated detector sees, with the truth about them.
 //!
 //! A model of a RICH event, not a simulation of the detector: particles of given momentum and
-//! kind, a Cherenkov ring each, light that falls evenly on the ring into hexagonal light
-//! cones, noise, and what else is in the slot of the event: other events and halo muons. Event
-//! `n` of seed `s` is a function of (`s`, `n`) alone: events can be made in any order, on any
-//! core, twice.
+//! kind, a Cherenkov ring each, light that falls evenly on the ring and is seen where it meets a
+//! round light cone of a working channel, noise, and what else is in the slot of the event:
+//! other events and halo muons. Event `n` of seed `s` is a function of (`s`, `n`) alone: events
+//! can be made in any order, on any core, twice.
 
+mod cones;
 mod config;
 
 use std::f32::consts::TAU;
@@ -13,12 +14,13 @@ use std::ops::Range;
 
 use pollux_pipelines::rich::Hit;
 use pollux_pipelines::rich::geometry::{
-    ACCEPTANCE_MM, DISKS, FOCAL_LENGTH_MM, PMS, REFRACTIVITY, board_of, pm_at, ring_radius_mm,
+    ACCEPTANCE_MM, DISKS, FOCAL_LENGTH_MM, PMS, REFRACTIVITY, board_of, ring_radius_mm,
 };
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Normal, Poisson};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use self::cones::Cones;
 pub use config::{MASSES, ModelConfig, ModelError, Rings};
 
 /// Units of the fine time in a nanosecond.
@@ -132,6 +134,7 @@ struct Source {
 #[derive(Clone, Debug)]
 pub struct EventModel {
     cfg: ModelConfig,
+    cones: Cones,
     /// Upper ends of the shares of muons and pions in 0..1.
     shares: [f64; 2],
     /// Of the following, `None` where the number is fixed, or its mean is zero.
@@ -172,6 +175,7 @@ impl EventModel {
         let total: f64 = cfg.particles.iter().sum();
         let mut model = Self {
             cfg,
+            cones: Cones::new(&cfg),
             shares: [
                 cfg.particles[0] / total,
                 (cfg.particles[0] + cfg.particles[1]) / total,
@@ -257,7 +261,7 @@ impl EventModel {
         let signal = out.hits.len();
         for _ in 0..draw(self.noise, &mut rng) {
             let pm = rng.random_range(0..PMS as u16);
-            if insert(&mut lit, pm) {
+            if self.cones.is_alive(pm) && insert(&mut lit, pm) {
                 out.hits.push(Hit {
                     pm,
                     fine: rng.random::<u8>().into(),
@@ -317,7 +321,7 @@ impl EventModel {
         let mut own: PmSet = [0; _];
         for _ in 0..draw(poisson(seen), rng) {
             let (sin, cos) = (TAU * rng.random::<f32>()).sin_cos();
-            let Some(pm) = pm_at(disk, ring.x + r * cos, ring.y + r * sin) else {
+            let Some(pm) = self.cones.seen_at(disk, ring.x + r * cos, ring.y + r * sin) else {
                 continue;
             };
             ring.hits += u16::from(insert(&mut own, pm));
