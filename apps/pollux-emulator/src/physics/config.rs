@@ -32,6 +32,18 @@ impl Rings {
     }
 }
 
+/// What becomes of a hit whose time is beyond the slot of its event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SlotEdges {
+    /// It is reported at the edge of the slot of its event.
+    #[default]
+    Clip,
+    /// It is reported at its true time, in the slot before or behind: all boards then have an event
+    /// for that slot too.
+    Carry,
+}
+
 /// What the events look like.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -61,6 +73,11 @@ pub struct ModelConfig {
     pub noise: f64,
     /// Time resolution of a hit, standard deviation in ns.
     pub jitter_ns: f64,
+    /// What becomes of a hit whose time is beyond the slot of its event.
+    pub slot_edges: SlotEdges,
+    /// The part of the tracks that pass so near to the border of the two halves of the mirrors that
+    /// both disks see light of them: at distances spread evenly from 0 to the radius of the ring.
+    pub shared: f64,
     /// Mean number of further events whose light falls into the slot of an event, each at a time
     /// of its own: the rate of events times 25 ns (10 MHz: 0.25).
     pub pileup: f64,
@@ -86,6 +103,8 @@ impl Default for ModelConfig {
             dead_seed: 1,
             noise: 0.1,
             jitter_ns: 0.3,
+            slot_edges: SlotEdges::default(),
+            shared: 0.0,
             pileup: 0.0,
             halo: 0.0,
         }
@@ -114,7 +133,7 @@ pub enum ModelError {
     #[error("cone_mm must be from 1 to 21, dead from 0 to 0.5, dead_seed from 0 to 2^63 - 1")]
     Cones,
     /// The number of other particles in an event's slot is out of range.
-    #[error("pileup and halo must be from 0 to 8")]
+    #[error("pileup and halo must be from 0 to 8, shared from 0 to 1")]
     Overlap,
 }
 
@@ -148,6 +167,7 @@ impl ModelConfig {
         if ![self.pileup, self.halo]
             .iter()
             .all(|mean| (0.0..=8.0).contains(mean))
+            || !(0.0..=1.0).contains(&self.shared)
         {
             return Err(ModelError::Overlap);
         }
