@@ -263,7 +263,7 @@ fn merge(c: &mut Criterion) {
         });
         group.finish();
         let counts = merge.counts();
-        if counts.late + counts.ahead + counts.disordered + counts.forced > 0 {
+        if counts.late + counts.ahead + counts.skewed + counts.full + counts.forced > 0 {
             return Err(format!("{counts:?}").into());
         }
         Ok(())

@@ -78,7 +78,9 @@ pub struct Cli {
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
 
-    /// Emulator configuration (its --truth-out) to compare with, or to run in the demonstration
+    /// What to compare the rings with (docs/formats/truth.md): a truth of events, one JSON object a
+    /// line, or a configuration of the emulator (its --truth-out), which is also what the
+    /// demonstration runs
     #[arg(long, value_name = "FILE")]
     pub truth: Option<PathBuf>,
 

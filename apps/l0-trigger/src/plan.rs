@@ -1,9 +1,12 @@
 //! What a command line means, checked before anything is opened.
 
 use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use pollux_emulator::config::EmulatorConfig;
+use pollux_emulator::foreign::ForeignTruth;
 use pollux_mempool::time::Ns;
 use pollux_pipelines::formats::hits::MAX_FRAME;
 use pollux_pipelines::spread::Spreading;
@@ -33,6 +36,25 @@ const RECORDED_PATIENCE: Ns = Ns(10_000_000_000);
 pub const NO_HDF5: &str =
     "--record: recordings are not built in: cargo build --features hdf5 (it needs libhdf5-dev)";
 
+/// What `--truth` names.
+pub enum GivenTruth {
+    /// Emulated boards, whose truth is made again from the seed.
+    Boards(Box<EmulatorConfig>),
+    /// The truth of events that were made elsewhere.
+    Events(Arc<ForeignTruth>),
+}
+
+impl GivenTruth {
+    fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path)?;
+        Ok(if ForeignTruth::is_meant(&text) {
+            Self::Events(Arc::new(ForeignTruth::parse(&text)?))
+        } else {
+            Self::Boards(Box::new(EmulatorConfig::from_toml(&text)?))
+        })
+    }
+}
+
 /// A run that makes sense.
 pub struct Plan {
     pub config: TriggerConfig,
@@ -41,8 +63,8 @@ pub struct Plan {
     pub is_simulated: bool,
     /// The boards to emulate: in the demonstration.
     pub emulator: Option<EmulatorConfig>,
-    /// The boards whose truth the events are compared with, when a recording of them is replayed.
-    pub truth: Option<EmulatorConfig>,
+    /// What the events are compared with, but in the demonstration, which has its own.
+    pub truth: Option<GivenTruth>,
     pub trigger_cpu: Option<usize>,
     pub emulator_cpu: Option<usize>,
     /// One for each worker.
@@ -57,16 +79,10 @@ impl Plan {
             None => TriggerConfig::default(),
             Some(path) => TriggerConfig::read(path)?,
         };
-        let given = match &cli.truth {
-            None => None,
-            Some(path) => {
-                let shown = path.display();
-                let text =
-                    std::fs::read_to_string(path).with_context(|| format!("--truth {shown}"))?;
-                let truth = EmulatorConfig::from_toml(&text);
-                Some(truth.with_context(|| format!("--truth {shown}"))?)
-            }
-        };
+        let given = cli.truth.as_deref().map(|path| {
+            GivenTruth::read(path).with_context(|| format!("--truth {}", path.display()))
+        });
+        let given = given.transpose()?;
         for spec in &cli.ports {
             registry
                 .check(spec)
@@ -112,10 +128,19 @@ impl Plan {
             worker_cpus: cpus.collect(),
         };
         if demo {
-            let mut emulator = given.unwrap_or_default();
-            if is_simulated && given.is_none() {
-                (emulator.events, emulator.rate) = (CARD_EVENTS, CARD_RATE);
-            }
+            let mut emulator = match given {
+                Some(GivenTruth::Boards(emulator)) => *emulator,
+                Some(GivenTruth::Events(_)) => bail!(
+                    "--truth: a truth of events goes with the --port that they come from: the \
+                     demonstration takes a configuration of the emulator, and makes its own events"
+                ),
+                None if is_simulated => EmulatorConfig {
+                    events: CARD_EVENTS,
+                    rate: CARD_RATE,
+                    ..EmulatorConfig::default()
+                },
+                None => EmulatorConfig::default(),
+            };
             emulator.events = cli.events.unwrap_or(emulator.events);
             emulator.validate()?;
             plan.emulator = Some(emulator);

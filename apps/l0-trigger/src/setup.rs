@@ -32,7 +32,7 @@ use crate::display::{self, Collector};
 use crate::files::{Files, Written};
 use crate::keeper;
 use crate::outlet::{Outlet, Tap};
-use crate::plan::Plan;
+use crate::plan::{GivenTruth, Plan};
 use crate::receiver::{PeerFinder, Receiver};
 use crate::replay::Pending;
 use crate::scribe::FileCounts;
@@ -346,10 +346,13 @@ fn answer(plan: &Plan, clock: RunClock, wants_peer: bool, recorded: bool) -> Ans
 
 /// What compares the events with the truth, if that is known.
 fn ring_check(plan: &Plan, taps: &mut Vec<Tap>) -> Result<Option<RingCheck>> {
-    match &plan.truth {
-        Some(truth) => Ok(Some(RingCheck::new(tap(taps)?.0, Truth::of(truth)?))),
-        None => Ok(None),
-    }
+    Ok(match &plan.truth {
+        Some(GivenTruth::Boards(boards)) => Some(RingCheck::new(tap(taps)?.0, Truth::of(boards)?)),
+        Some(GivenTruth::Events(events)) => {
+            Some(RingCheck::foreign(tap(taps)?.0, Arc::clone(events)))
+        }
+        None => None,
+    })
 }
 
 /// Taps off the event records: their queue, and what becomes of them.

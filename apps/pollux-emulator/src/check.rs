@@ -5,7 +5,8 @@ use pollux_pipelines::formats::mtp::{MtpPacket, Primitive};
 use pollux_pipelines::l0::PrimitiveId;
 use serde::Serialize;
 
-use crate::truth::Timeline;
+use crate::physics::SlotEdges;
+use crate::truth::{Cursor, Moment, Timeline};
 
 /// Events that are remembered: a decision may come that many events after its own, 10 s at
 /// 100 kHz.
@@ -35,6 +36,9 @@ pub struct DecisionCounts {
     pub repeated: u64,
     /// Decisions about times at which nothing was sent, or with an identifier that is none.
     pub unknown: u64,
+    /// Decisions about the slot beside that of an event, which has hits of it where they are
+    /// carried over an edge.
+    pub beside: u64,
     /// Decisions so late that their events are forgotten: those count as missing.
     pub forgotten: u64,
     /// Events with a true ring to be found, among those sent.
@@ -61,7 +65,11 @@ impl DecisionCounts {
 /// Remembers which events were sent, and checks that each is decided once.
 #[derive(Debug)]
 pub struct DecisionCheck {
-    timeline: Timeline,
+    times: Cursor,
+    /// When the last event expected happens, once it was asked for.
+    last: Option<Moment>,
+    /// The spill of the last decision.
+    spill: u64,
     /// Flags of event n at n modulo [`WINDOW`].
     window: Box<[u8]>,
     /// Number behind that of the last event expected.
@@ -74,7 +82,9 @@ impl DecisionCheck {
     #[must_use]
     pub fn new(timeline: Timeline) -> Self {
         Self {
-            timeline,
+            times: timeline.cursor(),
+            last: None,
+            spill: 0,
             window: vec![0; WINDOW].into_boxed_slice(),
             next: 0,
             counts: DecisionCounts::default(),
@@ -88,6 +98,7 @@ impl DecisionCheck {
         }
         self.window[self.next as usize % WINDOW] = u8::from(has_ring) * RING;
         self.next += 1;
+        self.last = None;
     }
 
     /// Takes a packet of decisions, a whole UDP payload.
@@ -105,11 +116,13 @@ impl DecisionCheck {
 
     fn decision(&mut self, primitive: Primitive) {
         let meaning = PrimitiveId::from_bits(primitive.id);
-        let event = self
-            .event_number(primitive.timestamp)
-            .filter(|&n| n < self.next);
+        let event = self.event_number(primitive.timestamp);
         let (Some(meaning), Some(n)) = (meaning, event) else {
-            self.counts.unknown += 1;
+            if meaning.is_some() && self.is_beside(primitive.timestamp) {
+                self.counts.beside += 1;
+            } else {
+                self.counts.unknown += 1;
+            }
             return;
         };
         if self.next - n > WINDOW as u64 {
@@ -131,12 +144,59 @@ impl DecisionCheck {
     }
 
     /// A packet has the low 32 bits of the time; of the times that these may mean, it is the
-    /// nearest to the last event (within 53 s).
-    fn event_number(&self, low: u32) -> Option<u64> {
-        let last = self.timeline.timestamp(self.next.checked_sub(1)?);
-        let offset = low.wrapping_sub(last as u32) as i32;
-        self.timeline
-            .event_number(last.checked_add_signed(offset.into())?)
+    /// nearest to the last event (within 53 s). Where time stamps begin again in each spill, it is
+    /// that of the spill of the last decision, or of one near it: the first one that has an event
+    /// there which was sent and is not decided, else the first one that has an event.
+    fn event_number(&mut self, low: u32) -> Option<u64> {
+        let last = self.last()?;
+        let Some(length) = self.times.line().spill_slots() else {
+            let timestamp = nearest(low, last.timestamp)?;
+            return self.sent_in(0, timestamp);
+        };
+        let first = self.times.line().first_timestamp();
+        let timestamp = first + u64::from(low.wrapping_sub(first as u32));
+        if timestamp >= first + length {
+            return None;
+        }
+        let mut decided = None;
+        for spill in [
+            Some(self.spill),
+            self.spill.checked_add(1),
+            self.spill.checked_sub(1),
+            Some(last.spill),
+        ] {
+            let Some(n) = spill.and_then(|spill| self.sent_in(spill, timestamp)) else {
+                continue;
+            };
+            if self.window[n as usize % WINDOW] & DECIDED == 0 {
+                self.spill = spill.unwrap_or(self.spill);
+                return Some(n);
+            }
+            decided = decided.or(Some(n));
+        }
+        decided
+    }
+
+    /// The event of a time, if it has been sent.
+    fn sent_in(&mut self, spill: u64, timestamp: u64) -> Option<u64> {
+        let n = self.times.event_in_spill(spill, timestamp)?;
+        (n < self.next).then_some(n)
+    }
+
+    /// Whether the slot before or behind has an event.
+    fn is_beside(&mut self, low: u32) -> bool {
+        self.times.line().edges() == SlotEdges::Carry
+            && [low.wrapping_add(1), low.wrapping_sub(1)]
+                .iter()
+                .any(|&low| self.event_number(low).is_some())
+    }
+
+    /// When the last event expected happens.
+    fn last(&mut self) -> Option<Moment> {
+        let last = self.next.checked_sub(1)?;
+        let at = self.last.unwrap_or_else(|| self.times.moment(last));
+        self.last = Some(at);
+        Some(at)
     }
 
     /// Counts what is final about an event that was sent.
@@ -162,13 +222,20 @@ impl DecisionCheck {
     }
 }
 
+/// Of the times with these low 32 bits, the one nearest to another time.
+fn nearest(low: u32, to: u64) -> Option<u64> {
+    let offset = low.wrapping_sub(to as u32) as i32;
+    to.checked_add_signed(offset.into())
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use pollux_pipelines::formats::mtp::{MAX_PACKET, MtpWriter, SOURCE_RICH};
 
     use super::*;
-    use crate::config::EmulatorConfig;
+    use crate::config::{EmulatorConfig, Spill};
+    use crate::physics::ModelConfig;
 
     fn timeline(first_timestamp: u64) -> Timeline {
         Timeline::of(&EmulatorConfig {
@@ -230,6 +297,7 @@ mod tests {
                 late: 1,
                 repeated: 2,
                 unknown: 4,
+                beside: 0,
                 forgotten: 0,
                 with_ring: 4,
                 missing: 2,
@@ -272,6 +340,60 @@ mod tests {
                 "{first}"
             );
         }
+    }
+
+    #[test]
+    fn each_event_of_each_spill_is_decided_once() {
+        for first_timestamp in [0, (1 << 32) - 90_000] {
+            let line = Timeline::of(&EmulatorConfig {
+                first_timestamp,
+                events: 0,
+                spill: Spill {
+                    length_ms: 5,
+                    gap_ms: 1,
+                    ..Spill::default()
+                },
+                ..EmulatorConfig::default()
+            });
+            let mut check = DecisionCheck::new(line);
+            // Decisions are three hundred events behind.
+            for n in 0..4300 {
+                if n < 4000 {
+                    check.expect(true);
+                }
+                if n >= 300 {
+                    let decision = packet(&[(ACCEPT, line.timestamp(n - 300))]);
+                    check.packet(&decision).unwrap();
+                }
+            }
+            let counts = check.finish(4000);
+            assert_eq!((counts.decided, counts.unknown), (4000, 0));
+            assert_eq!((counts.repeated, counts.missing), (0, 0));
+        }
+    }
+
+    #[test]
+    fn slots_beside_an_event_are_no_events() {
+        let config = EmulatorConfig {
+            physics: ModelConfig {
+                slot_edges: SlotEdges::Carry,
+                ..ModelConfig::default()
+            },
+            ..EmulatorConfig::default()
+        };
+        let line = Timeline::of(&config);
+        let mut check = DecisionCheck::new(line);
+        check.expect(true);
+        let at = line.timestamp(0);
+        let decisions = [
+            (ACCEPT, at - 1),
+            (ACCEPT, at),
+            (ACCEPT, at + 1),
+            (ACCEPT, at + 2),
+        ];
+        check.packet(&packet(&decisions)).unwrap();
+        let counts = check.finish(1);
+        assert_eq!((counts.decided, counts.beside, counts.unknown), (1, 2, 1));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Parser;
-use pollux_emulator::config::EmulatorConfig;
+use pollux_emulator::config::{Arrival, EmulatorConfig};
 use pollux_emulator::physics::Rings;
 use pollux_pmd::net::MacAddr;
 use pollux_program::{ClockOption, metrics, seconds};
@@ -44,6 +44,10 @@ pub(crate) struct Cli {
     /// Events a second; 0: as fast as possible [default: 100000]
     #[arg(long, value_name = "HZ")]
     rate: Option<u64>,
+
+    /// How events follow each other: poisson or regular [default: poisson]
+    #[arg(long, value_name = "HOW")]
+    arrival: Option<Arrival>,
 
     /// Readout boards, 1 to 16 [default: 4]
     #[arg(long, value_name = "N")]
@@ -128,6 +132,10 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "FILE")]
     pub(crate) truth_out: Option<PathBuf>,
 
+    /// Write the truth of every event as JSON lines (docs/formats/truth.md)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) truth_events: Option<PathBuf>,
+
     /// Write the report as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
@@ -171,6 +179,7 @@ impl Cli {
         set(&mut config.seed, self.seed);
         set(&mut config.events, self.events);
         set(&mut config.rate, self.rate);
+        set(&mut config.arrival, self.arrival);
         set(&mut config.boards, self.boards);
         set(&mut config.physics.rings, self.rings.map(Rings::Poisson));
         set(&mut config.physics.noise, self.noise);

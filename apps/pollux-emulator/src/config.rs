@@ -43,6 +43,56 @@ pub enum ConfigError {
     Physics(#[from] ModelError),
 }
 
+/// How events follow each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrival {
+    /// As a Poisson process: gaps are exponential, behind one slot of 25 ns that is dead, so that a
+    /// slot has one event at most.
+    #[default]
+    Poisson,
+    /// At equal distances.
+    Regular,
+}
+
+impl FromStr for Arrival {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "poisson" => Ok(Self::Poisson),
+            "regular" => Ok(Self::Regular),
+            _ => Err("must be poisson or regular"),
+        }
+    }
+}
+
+/// The beam comes in spills: so long with events, so long without. The time stamps begin again at
+/// `first_timestamp` in each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Spill {
+    /// Milliseconds of a spill; 0: the beam is always there.
+    pub length_ms: u32,
+    /// Milliseconds from the end of a spill to the next.
+    pub gap_ms: u32,
+    /// Whether the numbers of the frames begin again at 0 in each spill as well.
+    pub restart_sequence: bool,
+}
+
+impl Spill {
+    fn validate(self) -> Result<(), ConfigError> {
+        let Self {
+            length_ms, gap_ms, ..
+        } = self;
+        let range = "0 (no spills) to 100000, so that 32 bits of time stamp are unique in a spill";
+        in_range("spill.length_ms", length_ms, length_ms <= 100_000, range)?;
+        let range = "0 to 100000, and 0 where spill.length_ms is";
+        let valid = gap_ms <= 100_000 && (length_ms > 0 || gap_ms == 0);
+        in_range("spill.gap_ms", gap_ms, valid, range)
+    }
+}
+
 /// All that determines what the boards send, and to whom. Equal configurations send equal bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -56,11 +106,15 @@ pub struct EmulatorConfig {
     /// Events a second, up to 40 000 000; 0: as fast as possible. The spacing of the events is a
     /// whole number of 25 ns slots, so that the true rate is the nearest that this allows.
     pub rate: u64,
+    /// How events follow each other.
+    pub arrival: Arrival,
     /// Events in each frame, as far as they fit: a frame goes out when its last event has
     /// happened.
     pub events_per_frame: u16,
-    /// Time of event 0 in slots of 25 ns.
+    /// Time stamp of the first slot of the run, and of each spill, in slots of 25 ns.
     pub first_timestamp: u64,
+    /// The spills of the beam.
+    pub spill: Spill,
     /// What happens in the detector.
     pub physics: ModelConfig,
     /// Who sends to whom.
@@ -146,8 +200,10 @@ impl Default for EmulatorConfig {
             boards: 4,
             events: 1_000_000,
             rate: 100_000,
+            arrival: Arrival::default(),
             events_per_frame: 32,
             first_timestamp: 1_000_000,
+            spill: Spill::default(),
             physics: ModelConfig::default(),
             addresses: Addresses::default(),
             faults: Faults::default(),
@@ -239,6 +295,7 @@ impl EmulatorConfig {
             "0 to 2^56 slots of 25 ns",
         )?;
 
+        self.spill.validate()?;
         EventModel::new(self.physics)?;
 
         let (src, trigger) = (self.addresses.boards(), self.addresses.trigger());
@@ -304,7 +361,7 @@ impl EmulatorConfig {
         )
     }
 
-    /// Slots of 25 ns from one event to the next.
+    /// Slots of 25 ns from one event to the next, on average.
     #[must_use]
     pub fn spacing(&self) -> u64 {
         match self.rate {
@@ -398,6 +455,8 @@ mod tests {
         );
         assert_eq!(EmulatorConfig::from_toml("").unwrap(), config);
         config.faults.lost = 0.01;
+        config.arrival = Arrival::Regular;
+        config.spill.length_ms = 4800;
         config.addresses.src_mac = Some(MacAddr([2, 1, 2, 3, 4, 5]));
         assert_eq!(
             EmulatorConfig::from_toml(&config.to_toml().unwrap()).unwrap(),
@@ -419,6 +478,9 @@ mod tests {
         assert!(error("boards = 0").contains("must be 1 to 16"));
         assert!(error("rate = 40000001").contains("0 (as fast as possible)"));
         assert!(error("events_per_frame = 0").contains("1 to 512"));
+        assert!(error("arrival = \"random\"").contains("unknown variant `random`"));
+        assert!(error("[spill]\nlength_ms = 100001").contains("spill.length_ms = 100001"));
+        assert!(error("[spill]\ngap_ms = 5").contains("0 where spill.length_ms is"));
         assert!(error("[physics]\nrings = { poisson = nan }").contains("mean number of rings"));
         assert!(error("[physics]\nnoise = -0.1").contains("[physics]: photons must be"));
         assert!(error("[physics]\nnoize = 0.1").contains("unknown field `noize`"));

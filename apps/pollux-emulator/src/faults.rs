@@ -4,7 +4,7 @@ use pollux_impair::{Behind, Counts, Impairments, Injector};
 use pollux_mempool::time::Ns;
 use serde::Serialize;
 
-use crate::config::{EmulatorConfig, Faults, SLOT_NS};
+use crate::config::{Arrival, EmulatorConfig, Faults, SLOT_NS};
 use crate::frames::Frame;
 
 /// Frames that may wait before the injector takes more memory.
@@ -72,8 +72,16 @@ pub fn injector(config: &EmulatorConfig) -> Injector<Frame> {
         reorder: reordered,
         corrupt: corrupted,
     };
-    // From one frame of a board to the next.
+    // From one frame of a board to the next; of a Poisson process, longer than that but in one case
+    // of a thousand.
     let period = u64::from(config.events_per_frame) * config.spacing() * SLOT_NS;
+    let period = match config.arrival {
+        Arrival::Regular => period,
+        Arrival::Poisson => {
+            let spread = 4.0 / f64::from(config.events_per_frame).sqrt();
+            (period as f64 * (1.0 + spread)) as u64
+        }
+    };
     // The seed is apart from those of the events.
     Injector::new(impairments, Behind::Time(Ns(period)), !config.seed, ROOM)
 }

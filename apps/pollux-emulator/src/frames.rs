@@ -5,14 +5,11 @@ use pollux_pipelines::formats::WriteError;
 use pollux_pipelines::formats::hits::{HitsWriter, MAX_FRAME, MAX_HITS};
 use pollux_pipelines::formats::mtp::SOURCE_RICH;
 use pollux_pipelines::rich::Hit;
-use pollux_pipelines::rich::geometry::PMS;
 
-use crate::config::{ConfigError, EmulatorConfig};
-use crate::physics::TruthEvent;
-use crate::truth::{Timeline, Truth};
-
-/// Rings that an event hardly ever exceeds, with a mean of 16 at most.
-const MOST_RINGS: usize = 64;
+use crate::config::{ConfigError, EmulatorConfig, SLOT_NS};
+use crate::physics::{TruthEvent, board_hits};
+use crate::slots::Slots;
+use crate::truth::{Cursor, Moment, Timeline, Truth};
 
 /// One frame of a board, on its way to the trigger.
 #[derive(Debug)]
@@ -107,11 +104,17 @@ impl Board {
 #[derive(Debug)]
 pub struct FrameMaker {
     truth: Truth,
-    timeline: Timeline,
+    times: Cursor,
     events_per_frame: u64,
+    restarts: bool,
     boards: Vec<Board>,
     next: u64,
+    /// When event `next` happens.
+    next_at: Moment,
     event: TruthEvent,
+    slots: Slots,
+    /// The last slot that was given to the boards: its event, and when it has passed.
+    passed: (u64, Ns),
     hits_cut: u64,
 }
 
@@ -127,13 +130,18 @@ impl FrameMaker {
             writer: None,
             hits: 0,
         };
+        let mut times = Timeline::of(config).cursor();
         Ok(Self {
             truth: Truth::of(config)?,
-            timeline: Timeline::of(config),
+            next_at: times.moment(0),
+            times,
             events_per_frame: u64::from(config.events_per_frame),
+            restarts: config.spill.restart_sequence,
             boards: (0..config.boards).map(board).collect(),
             next: 0,
-            event: roomy_event(),
+            event: TruthEvent::roomy(),
+            slots: Slots::new(config.physics.slot_edges),
+            passed: (0, Ns(0)),
             hits_cut: 0,
         })
     }
@@ -147,7 +155,7 @@ impl FrameMaker {
     /// No frame that is still to be made is due before this; `None`: none is to be made.
     #[must_use]
     pub fn horizon(&self) -> Option<Ns> {
-        (self.next < self.timeline.events()).then(|| self.timeline.time_of(self.next))
+        (self.next < self.times.line().events()).then_some(self.next_at.time)
     }
 
     /// Hits beyond the 255 that a frame carries for one event: they were left out.
@@ -165,56 +173,72 @@ impl FrameMaker {
         out: &mut Vec<Frame>,
     ) -> bool {
         let first = self.next;
-        let end = (first + self.events_per_frame).min(self.timeline.events());
-        let boards = self.boards.len() as u8;
-        for n in first..end {
+        let end = (first + self.events_per_frame).min(self.times.line().events());
+        while self.next < end {
+            let (n, at) = (self.next, self.next_at);
             self.truth.event(n, &mut self.event);
             seen(n, &self.event);
-            let timestamp = self.timeline.timestamp(n);
-            for board in &mut self.boards {
-                let hits = self.event.board_hits(board.number, boards);
-                let (hits, cut) = hits.split_at(hits.len().min(MAX_HITS));
-                self.hits_cut += cut.len() as u64;
-                let mut result = board.push(timestamp, hits, spare);
-                if result == Err(WriteError::Full) {
-                    // The frame is out of bytes, or its last event too long ago.
-                    let due = self.timeline.time_of(n.saturating_sub(1));
-                    out.extend(board.finish(n, due));
-                    result = board.push(timestamp, hits, spare);
+            self.slots.add(at, &self.event);
+            self.next += 1;
+            self.next_at = self.times.moment(self.next);
+            let next = (self.next < self.times.line().events()).then_some(self.next_at);
+            while let Some(slot) = self.slots.pop(at.spill, next) {
+                self.push(&slot.hits, slot.timestamp, spare, out);
+                // Light behind the slot of an event is there one slot later.
+                let late = slot.timestamp.saturating_sub(at.timestamp) * SLOT_NS;
+                let end = n + u64::from(slot.timestamp >= at.timestamp);
+                self.passed = (end, at.time + Ns(late));
+                self.slots.put(slot);
+            }
+            // No frame is of two spills: time stamps ascend in it.
+            if next.is_none_or(|next| next.spill != at.spill) {
+                self.finish(out);
+                if self.restarts {
+                    self.boards.iter_mut().for_each(|board| board.sequence = 0);
                 }
-                // Hits are sorted, timestamps ascend, and an empty frame has room for any event.
-                debug_assert_eq!(result, Ok(()));
             }
         }
-        if first < end {
-            let due = self.timeline.time_of(end - 1);
-            out.extend(
-                self.boards
-                    .iter_mut()
-                    .filter_map(|board| board.finish(end, due)),
-            );
-        }
-        self.next = end;
+        self.finish(out);
         first < end
     }
-}
 
-/// An event whose memory any other one fits.
-pub(crate) fn roomy_event() -> TruthEvent {
-    TruthEvent {
-        rings: Vec::with_capacity(MOST_RINGS),
-        hits: Vec::with_capacity(PMS),
-        noise: 0,
+    /// Gives a slot to the boards, each its hits.
+    fn push(&mut self, slot: &[Hit], timestamp: u64, spare: &mut Spare, out: &mut Vec<Frame>) {
+        let boards = self.boards.len() as u8;
+        for board in &mut self.boards {
+            let hits = board_hits(slot, board.number, boards);
+            let (hits, cut) = hits.split_at(hits.len().min(MAX_HITS));
+            self.hits_cut += cut.len() as u64;
+            let mut result = board.push(timestamp, hits, spare);
+            if result == Err(WriteError::Full) {
+                // The frame is out of bytes, or its last event too long ago.
+                let (events_end, due) = self.passed;
+                out.extend(board.finish(events_end, due));
+                result = board.push(timestamp, hits, spare);
+            }
+            // Hits are sorted, timestamps ascend, and an empty frame has room for any event.
+            debug_assert_eq!(result, Ok(()));
+        }
+    }
+
+    /// Finishes the frames of all boards.
+    fn finish(&mut self, out: &mut Vec<Frame>) {
+        let (events_end, due) = self.passed;
+        let boards = self.boards.iter_mut();
+        out.extend(boards.filter_map(|board| board.finish(events_end, due)));
     }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::collections::BTreeMap;
+
     use pollux_pipelines::formats::hits::HitsFrame;
 
     use super::*;
-    use crate::physics::{ModelConfig, Rings};
+    use crate::config::{Arrival, Spill};
+    use crate::physics::{Carried, ModelConfig, Rings, SlotEdges};
 
     /// Makes all frames of a run, and checks that they hold the truth.
     fn frames(config: &EmulatorConfig) -> Vec<Frame> {
@@ -284,6 +308,7 @@ mod tests {
         let config = EmulatorConfig {
             events: 50,
             rate: 1000,
+            arrival: Arrival::Regular,
             ..EmulatorConfig::default()
         };
         assert_eq!(frames(&config).len(), 50 * 4);
@@ -346,5 +371,121 @@ mod tests {
             }
         }
         assert_eq!(spare.0.len(), 4);
+    }
+
+    #[test]
+    fn numbers_and_time_stamps_begin_again_in_each_spill() {
+        for restart_sequence in [false, true] {
+            let config = EmulatorConfig {
+                events: 3000,
+                boards: 2,
+                first_timestamp: 0,
+                spill: Spill {
+                    length_ms: 5,
+                    gap_ms: 20,
+                    restart_sequence,
+                },
+                ..EmulatorConfig::default()
+            };
+            let mut maker = FrameMaker::new(&config).unwrap();
+            let line = maker.truth().timeline();
+            let (mut spare, mut frames) = (Spare::default(), Vec::new());
+            while maker.make(&mut spare, |_, _| (), &mut frames) {}
+            let (mut n, mut spill, mut sequence) = (0, 0, 0);
+            let mut hits = [Hit::default(); MAX_HITS];
+            for frame in frames.iter().filter(|frame| frame.board == 1) {
+                let parsed = HitsFrame::parse(frame.payload()).unwrap();
+                let at = line.moment(n);
+                if at.spill > spill && restart_sequence {
+                    sequence = 0;
+                }
+                spill = at.spill;
+                assert_eq!(parsed.sequence(), sequence);
+                sequence += 1;
+                let mut events = parsed.events();
+                while let Some((timestamp, _)) = events.next_into(&mut hits) {
+                    let at = line.moment(n);
+                    assert_eq!((at.spill, at.timestamp), (spill, timestamp));
+                    n += 1;
+                }
+                assert_eq!((frame.events_end, frame.due), (n, line.time_of(n - 1)));
+            }
+            assert_eq!(n, 3000);
+            assert!((4..=7).contains(&spill), "{spill}");
+        }
+    }
+
+    /// Each hit at its true time: what is read in all slots together is what was made.
+    #[test]
+    fn hits_over_an_edge_are_in_the_slot_beside() {
+        // At 10 MHz the slots of neighbouring events touch each other and overlap.
+        for rate in [100_000, 10_000_000] {
+            let config = EmulatorConfig {
+                events: 20_000,
+                rate,
+                physics: ModelConfig {
+                    slot_edges: SlotEdges::Carry,
+                    ..ModelConfig::default()
+                },
+                ..EmulatorConfig::default()
+            };
+            let mut maker = FrameMaker::new(&config).unwrap();
+            let (line, mut expected) = (maker.truth().timeline(), BTreeMap::new());
+            let mut add = |timestamp: u64, hit: Option<Hit>| {
+                let slot: &mut BTreeMap<u16, u16> = expected.entry(timestamp).or_default();
+                if let Some(Hit { pm, fine }) = hit {
+                    slot.entry(pm)
+                        .and_modify(|was| *was = fine.min(*was))
+                        .or_insert(fine);
+                }
+            };
+            let (mut spare, mut frames, mut carried) = (Spare::default(), Vec::new(), 0);
+            let mut cursor = line.cursor();
+            let mut seen = |n, event: &TruthEvent| {
+                let at = cursor.moment(n).timestamp;
+                add(at, None);
+                event.hits.iter().for_each(|&hit| add(at, Some(hit)));
+                for &Carried { is_later, hit } in &event.carried {
+                    add(if is_later { at + 1 } else { at - 1 }, Some(hit));
+                    // 0.3 ns: six of its standard deviations.
+                    assert!(if is_later {
+                        hit.fine < 20
+                    } else {
+                        hit.fine > 235
+                    });
+                    carried += 1;
+                }
+            };
+            loop {
+                let (horizon, first) = (maker.horizon(), frames.len());
+                if !maker.make(&mut spare, &mut seen, &mut frames) {
+                    break;
+                }
+                assert!(
+                    frames[first..]
+                        .iter()
+                        .all(|frame| Some(frame.due) >= horizon)
+                );
+            }
+            assert!(carried > 1000, "{carried}");
+            let mut read = BTreeMap::new();
+            let mut hits = [Hit::default(); MAX_HITS];
+            for board in 0..4 {
+                let mut last = None;
+                for frame in frames.iter().filter(|frame| frame.board == board) {
+                    let parsed = HitsFrame::parse(frame.payload()).unwrap();
+                    let mut events = parsed.events();
+                    while let Some((timestamp, hits)) = events.next_into(&mut hits) {
+                        assert!(last < Some(timestamp));
+                        last = Some(timestamp);
+                        let slot: &mut BTreeMap<u16, u16> = read.entry(timestamp).or_default();
+                        slot.extend(hits.iter().map(|hit| (hit.pm, hit.fine)));
+                    }
+                }
+                // All boards have an event for each slot.
+                assert_eq!(read.len(), expected.len());
+            }
+            assert!(read == expected);
+        }
     }
 }

@@ -1,14 +1,18 @@
 //! One run of the program: opens, launches the loop, keeps house, stops in order.
 
-use std::fs;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use pollux_emulator::config::EmulatorConfig;
+use pollux_emulator::foreign;
 use pollux_emulator::link::{Link, PortLink, SocketLink};
+use pollux_emulator::physics::TruthEvent;
 use pollux_emulator::run::{EmulatorLoop, EmulatorReport, Progress};
+use pollux_emulator::truth::Truth;
 use pollux_mempool::{Mempool, PoolConfig};
 use pollux_pmd::lcore::{self, StopFlag};
 use pollux_pmd::{Ledger, Port, PortConfig, PortSpec, Registry, Started, StartedPort, TscClock};
@@ -29,6 +33,10 @@ const CACHE: usize = 256;
 pub(crate) fn run(cli: &Cli) -> Result<(), Failure> {
     cli.clock.select()?;
     let config = cli.config().map_err(Failure::Usage)?;
+    if cli.truth_events.is_some() && config.events == 0 {
+        let why = "--truth-events: a run without an end has no whole truth: give --events";
+        return Err(Failure::Usage(anyhow::anyhow!(why)));
+    }
     let registry = pollux_program::ports::registry();
     if let Some(spec) = &cli.port {
         registry.check(spec)?;
@@ -108,7 +116,7 @@ fn through_port(
         tx_packets: sent.packets(),
     }];
     let failed = stopped.err().map(anyhow::Error::new);
-    Ok(keeper.finish(config, emulator, ports, &ledger, failed))
+    Ok(keeper.finish(&config, emulator, ports, &ledger, failed))
 }
 
 fn through_sockets(config: &EmulatorConfig, keeper: &Keeper) -> Result<Run, Failure> {
@@ -119,7 +127,7 @@ fn through_sockets(config: &EmulatorConfig, keeper: &Keeper) -> Result<Run, Fail
         spec,
         tx_packets: emulator.frames_sent,
     }];
-    Ok(keeper.finish(*config, emulator, ports, &link.ledger(), None))
+    Ok(keeper.finish(config, emulator, ports, &link.ledger(), None))
 }
 
 /// The main thread's part: signals, time, progress.
@@ -130,6 +138,7 @@ struct Keeper {
     duration: Option<Duration>,
     quiet: bool,
     truth_out: Option<TruthOut>,
+    truth_events: Option<PathBuf>,
     metrics: metrics::Options,
 }
 
@@ -144,6 +153,21 @@ impl TruthOut {
         let Self { path, text } = self;
         fs::write(path, text).with_context(|| format!("--truth-out {}", path.display()))
     }
+}
+
+/// Writes what happens in all events of a run.
+fn write_events(path: &Path, config: &EmulatorConfig) -> anyhow::Result<()> {
+    let truth = Truth::of(config)?;
+    let mut times = truth.timeline().cursor();
+    let (mut event, mut line) = (TruthEvent::default(), foreign::header());
+    let mut file = BufWriter::new(File::create(path)?);
+    for n in 0..truth.timeline().events() {
+        truth.event(n, &mut event);
+        foreign::write_event(times.moment(n), &event.rings, &mut line);
+        file.write_all(line.as_bytes())?;
+        line.clear();
+    }
+    Ok(file.flush()?)
 }
 
 impl Keeper {
@@ -166,6 +190,7 @@ impl Keeper {
             duration: cli.duration,
             quiet: cli.quiet,
             truth_out,
+            truth_events: cli.truth_events.clone(),
             metrics: cli.metrics,
         })
     }
@@ -194,6 +219,10 @@ impl Keeper {
         // Only now, when everything has been opened: a run that never was leaves no truth.
         if let Some(truth_out) = &self.truth_out {
             truth_out.write()?;
+        }
+        if let Some(path) = &self.truth_events {
+            let what = || format!("--truth-events {}", path.display());
+            write_events(path, config).with_context(what)?;
         }
         let lcore = lcore::launch("emulator", self.cpu, move || {
             let report = emulator.run();
@@ -236,7 +265,7 @@ impl Keeper {
 
     fn finish(
         &self,
-        config: EmulatorConfig,
+        config: &EmulatorConfig,
         emulator: EmulatorReport,
         ports: Vec<PortUse>,
         ledger: &Ledger,
@@ -247,7 +276,7 @@ impl Keeper {
             isolated: self.isolated,
         });
         Run {
-            config,
+            config: *config,
             emulator,
             ports,
             core,

@@ -4,8 +4,9 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`config`] | everything that determines a run, in TOML |
-//! | [`physics`], [`truth`] | events, made from seed and number wherever they are needed |
+//! | [`physics`], [`timeline`], [`truth`] | events and their times, made from seed and number wherever they are needed |
 //! | [`frames`], [`faults`], [`stream`] | the boards' frames, what goes wrong, and in which order |
+//! | [`foreign`] | the truth about events that were made elsewhere, and its file format |
 //! | [`link`] | out through a port or through the kernel's sockets, and the decisions back |
 //! | [`check`], [`rings`], [`score`] | decisions and rings, held against the truth |
 //! | [`run`] | the poll loop: an [`EmulatorLoop`](run::EmulatorLoop) |
@@ -13,11 +14,14 @@
 pub mod check;
 pub mod config;
 pub mod faults;
+pub mod foreign;
 pub mod frames;
 pub mod link;
 pub mod physics;
 pub mod rings;
 pub mod run;
 pub mod score;
+mod slots;
 pub mod stream;
+pub mod timeline;
 pub mod truth;

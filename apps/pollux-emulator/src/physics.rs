@@ -1,11 +1,20 @@
 //! The events that the emulated detector sees, with the truth about them.
 //!
 //! A model of a RICH event, not a simulation of the detector: particles of given momentum and
-//! kind, a Cherenkov ring each, light that falls evenly on the ring into hexagonal light
-//! cones, noise, and what else is in the slot of the event: other events and halo muons. Event
-//! `n` of seed `s` is a function of (`s`, `n`) alone: events can be made in any order, on any
-//! core, twice.
+//! kind, a Cherenkov ring each, light that falls evenly on the ring and is seen where it meets a
+//! round light cone of a working channel, noise, and what else is in the slot of the event:
+//! other events and halo muons. Event `n` of seed `s` is a function of (`s`, `n`) alone: events
+//! can be made in any order, on any core, twice.
+//!
+//! The mirrors are two halves, which send their light to a disk each. Light of a track that passes
+//! near their border reaches both: a photon that is emitted at angle phi, a part u of the radiator
+//! before the mirrors, meets them u r cos(phi) from the track towards the border (r is the radius
+//! of the ring, as focal length and radiator are equally long), and where that is beyond the
+//! border the photon is seen on the other disk. Both halves image a direction at the same place
+//! of their disks, so the parts of a ring have one centre and one radius, and a ring is two
+//! [`TrueRing`]s of one particle.
 
+mod cones;
 mod config;
 
 use std::f32::consts::TAU;
@@ -13,20 +22,25 @@ use std::ops::Range;
 
 use pollux_pipelines::rich::Hit;
 use pollux_pipelines::rich::geometry::{
-    ACCEPTANCE_MM, DISKS, FOCAL_LENGTH_MM, PMS, REFRACTIVITY, board_of, pm_at, ring_radius_mm,
+    ACCEPTANCE_MM, DISKS, FOCAL_LENGTH_MM, PMS, REFRACTIVITY, board_of, ring_radius_mm,
 };
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Normal, Poisson};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-pub use config::{MASSES, ModelConfig, ModelError, Rings};
+use self::cones::Cones;
+pub use config::{MASSES, ModelConfig, ModelError, Rings, SlotEdges};
 
+/// Units of the fine time in a slot.
+const SLOT: i16 = 256;
 /// Units of the fine time in a nanosecond.
 const FINE_PER_NS: f32 = 256.0 / 25.0;
 /// Rings that are made to learn how many hits a ring has on average.
 const CALIBRATION_RINGS: u32 = 2000;
 /// Momenta of halo muons in GeV/c, evenly distributed between.
 const HALO_MOMENTUM: [f64; 2] = [15.0, 75.0];
+/// Rings that an event hardly ever exceeds, with a mean of 16 at most.
+const MOST_RINGS: usize = 128;
 /// Where the centres of halo rings are: distance from the disk's centre, in units of the
 /// acceptance.
 const HALO_CENTRES: Range<f32> = 1.0..2.0;
@@ -64,6 +78,9 @@ pub struct TrueRing {
     pub mass: f32,
     /// Where it comes from.
     pub origin: Origin,
+    /// Number of the particle in its event: the two parts of a ring that both disks share have
+    /// the same.
+    pub particle: u16,
 }
 
 impl TrueRing {
@@ -74,8 +91,23 @@ impl TrueRing {
     /// acceptance.
     #[must_use]
     pub fn is_findable(&self) -> bool {
-        self.hits >= Self::MIN_HITS && self.x.hypot(self.y) <= ACCEPTANCE_MM
+        self.hits >= Self::MIN_HITS && self.is_in_acceptance()
     }
+
+    /// Whether the centre is inside the acceptance.
+    #[must_use]
+    pub fn is_in_acceptance(&self) -> bool {
+        self.x.hypot(self.y) <= ACCEPTANCE_MM
+    }
+}
+
+/// A hit whose time is in the slot before or behind that of its event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Carried {
+    /// The slot behind, else the one before.
+    pub is_later: bool,
+    /// The hit, with its time in that slot.
+    pub hit: Hit,
 }
 
 /// One event: what happened and what the detector saw. Reuse one, so that its memory is
@@ -84,25 +116,57 @@ impl TrueRing {
 pub struct TruthEvent {
     /// The rings in its slot: its own first, then those of other events, then halo.
     pub rings: Vec<TrueRing>,
-    /// All hits, sorted by photomultiplier, each at most once.
+    /// The hits in the slot of the event, sorted by photomultiplier, each at most once.
     pub hits: Vec<Hit>,
+    /// For each of them the rings whose light is in it: bit i for ring i of `rings`, for the first
+    /// 64. None for noise.
+    pub links: Vec<u64>,
+    /// The hits in the slots beside, sorted by photomultiplier; a photomultiplier that has a hit
+    /// there has none in `hits`. Empty but with [`SlotEdges::Carry`].
+    pub carried: Vec<Carried>,
     /// How many of the hits are noise alone.
     pub noise: u32,
+    /// What is lit, in the order in which it was made.
+    lit: Vec<Lit>,
 }
 
 impl TruthEvent {
+    /// An event whose memory any other one fits.
+    #[must_use]
+    pub fn roomy() -> Self {
+        Self {
+            rings: Vec::with_capacity(MOST_RINGS),
+            hits: Vec::with_capacity(PMS),
+            links: Vec::with_capacity(PMS),
+            carried: Vec::with_capacity(PMS),
+            noise: 0,
+            lit: Vec::with_capacity(PMS),
+        }
+    }
+
     /// The hits that readout board `board` of `boards` sees, sorted by photomultiplier.
     #[must_use]
     pub fn board_hits(&self, board: u8, boards: u8) -> &[Hit] {
-        // The boards' photomultipliers are contiguous and the hits are sorted.
-        let first = self
-            .hits
-            .partition_point(|hit| board_of(hit.pm, boards) < board);
-        let end = self
-            .hits
-            .partition_point(|hit| board_of(hit.pm, boards) <= board);
-        &self.hits[first..end]
+        board_hits(&self.hits, board, boards)
     }
+}
+
+/// Of hits that are sorted by photomultiplier, those that readout board `board` of `boards` sees.
+pub(crate) fn board_hits(hits: &[Hit], board: u8, boards: u8) -> &[Hit] {
+    // The boards' photomultipliers are contiguous.
+    let first = hits.partition_point(|hit| board_of(hit.pm, boards) < board);
+    let end = hits.partition_point(|hit| board_of(hit.pm, boards) <= board);
+    &hits[first..end]
+}
+
+/// A photomultiplier that saw light or noise in an event.
+#[derive(Clone, Copy, Debug)]
+struct Lit {
+    pm: u16,
+    /// Time since the start of the slot, in units of 25/256 ns.
+    time: i16,
+    /// The rings whose light it saw: bit i for ring i.
+    rings: u64,
 }
 
 /// A set of photomultipliers.
@@ -132,6 +196,7 @@ struct Source {
 #[derive(Clone, Debug)]
 pub struct EventModel {
     cfg: ModelConfig,
+    cones: Cones,
     /// Upper ends of the shares of muons and pions in 0..1.
     shares: [f64; 2],
     /// Of the following, `None` where the number is fixed, or its mean is zero.
@@ -172,6 +237,7 @@ impl EventModel {
         let total: f64 = cfg.particles.iter().sum();
         let mut model = Self {
             cfg,
+            cones: Cones::new(&cfg),
             shares: [
                 cfg.particles[0] / total,
                 (cfg.particles[0] + cfg.particles[1]) / total,
@@ -190,20 +256,14 @@ impl EventModel {
     }
 
     /// Mean number of hits of a ring. It is less than that of its photons, of which several
-    /// fall into one cell or none at all: made rings say it more simply than a formula.
+    /// fall into one cone or none at all: made rings say it more simply than a formula.
     fn hits_per_ring(&self) -> f64 {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(0);
-        let mut hits = Vec::new();
-        let mut total = 0;
+        let (mut rings, mut lit, mut total) = (Vec::new(), Vec::new(), 0);
         for _ in 0..CALIBRATION_RINGS {
-            hits.clear();
-            self.ring(
-                &mut rng,
-                &self.decay(0.0, Origin::Event),
-                &mut [0; _],
-                &mut hits,
-            );
-            total += hits.len();
+            let mut slot = Slot::new(&mut rings, &mut lit);
+            self.ring(&mut rng, &self.decay(0.0, Origin::Event), &mut slot);
+            total += lit.len();
         }
         total as f64 / f64::from(CALIBRATION_RINGS)
     }
@@ -221,14 +281,9 @@ impl EventModel {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(
             seed.wrapping_mul(0xD1B5_4A32_D192_ED03) ^ n.wrapping_mul(0x9E37_79B9_7F4A_7C15),
         );
-        out.rings.clear();
-        out.hits.clear();
-        let mut lit: PmSet = [0; _];
+        let mut slot = Slot::new(&mut out.rings, &mut out.lit);
         let mut emit = |rng: &mut Xoshiro256PlusPlus, source: &Source, rings: u32| {
-            for _ in 0..rings {
-                let ring = self.ring(rng, source, &mut lit, &mut out.hits);
-                out.rings.push(ring);
-            }
+            (0..rings).for_each(|_| self.ring(rng, source, &mut slot));
         };
         let rings = |rng: &mut Xoshiro256PlusPlus| match self.cfg.rings {
             Rings::Fixed(n) => n,
@@ -254,18 +309,41 @@ impl EventModel {
             emit(&mut rng, &muon, 1);
         }
 
-        let signal = out.hits.len();
+        let signal = slot.lit.len();
         for _ in 0..draw(self.noise, &mut rng) {
             let pm = rng.random_range(0..PMS as u16);
-            if insert(&mut lit, pm) {
-                out.hits.push(Hit {
-                    pm,
-                    fine: rng.random::<u8>().into(),
+            let time = rng.random::<u8>().into();
+            if self.cones.is_alive(pm) {
+                slot.light(pm, time, 0);
+            }
+        }
+        out.noise = (out.lit.len() - signal) as u32;
+        self.read_out(out);
+    }
+
+    /// Makes the hits of what is lit.
+    fn read_out(&self, out: &mut TruthEvent) {
+        out.hits.clear();
+        out.links.clear();
+        out.carried.clear();
+        out.lit.sort_unstable_by_key(|lit| lit.pm);
+        for &Lit { pm, time, rings } in &out.lit {
+            let inside = time.clamp(0, SLOT - 1);
+            if inside == time || self.cfg.slot_edges == SlotEdges::Clip {
+                let fine = inside as u16;
+                out.hits.push(Hit { pm, fine });
+                out.links.push(rings);
+            } else {
+                let is_later = time >= SLOT;
+                let time = if is_later { time - SLOT } else { time + SLOT };
+                // The resolution of a hit is far less than a slot.
+                let fine = time.clamp(0, SLOT - 1) as u16;
+                out.carried.push(Carried {
+                    is_later,
+                    hit: Hit { pm, fine },
                 });
             }
         }
-        out.noise = (out.hits.len() - signal) as u32;
-        out.hits.sort_unstable_by_key(|hit| hit.pm);
     }
 
     /// The particles of a decay.
@@ -279,15 +357,8 @@ impl EventModel {
         }
     }
 
-    /// Makes one ring and adds its light to `hits`. A photomultiplier is read once an event:
-    /// light on one that is lit already counts for the ring, but makes no second hit.
-    fn ring(
-        &self,
-        rng: &mut Xoshiro256PlusPlus,
-        source: &Source,
-        lit: &mut PmSet,
-        hits: &mut Vec<Hit>,
-    ) -> TrueRing {
+    /// Makes one ring and lights what its photons meet.
+    fn ring(&self, rng: &mut Xoshiro256PlusPlus, source: &Source, slot: &mut Slot<'_>) {
         let kind: f64 = rng.random();
         let [muons, pions] = source.shares;
         let mass = MASSES[usize::from(kind >= muons) + usize::from(kind >= pions)];
@@ -300,7 +371,14 @@ impl EventModel {
         let [inner, outer] = [source.centres.start, source.centres.end].map(|edge| edge * edge);
         let centre = ACCEPTANCE_MM * (inner + (outer - inner) * rng.random::<f32>()).sqrt();
         let disk = rng.random_range(0..DISKS as u8);
-        let mut ring = TrueRing {
+        // How far the border of the mirrors is from the track, in units of the radius: light
+        // reaches up to one.
+        let border = if rng.random::<f64>() < self.cfg.shared {
+            rng.random::<f32>()
+        } else {
+            1.0
+        };
+        let ring = TrueRing {
             disk,
             x: centre * cos,
             y: centre * sin,
@@ -310,27 +388,80 @@ impl EventModel {
             momentum: momentum as f32,
             mass: mass as f32,
             origin: source.origin,
+            particle: slot.particles,
         };
+        slot.particles += 1;
+        let mut parts = [
+            ring,
+            TrueRing {
+                disk: 1 - disk,
+                ..ring
+            },
+        ];
+        let first = slot.rings.len();
 
         // Each photon is seen or not by itself, so the number of those seen is Poisson as well.
         let seen = self.cfg.photons * self.cfg.quantum_efficiency * relative_light(r);
         let mut own: PmSet = [0; _];
         for _ in 0..draw(poisson(seen), rng) {
             let (sin, cos) = (TAU * rng.random::<f32>()).sin_cos();
-            let Some(pm) = pm_at(disk, ring.x + r * cos, ring.y + r * sin) else {
+            // The border is at larger x for the half that serves disk 0.
+            let towards = if disk == 0 { cos } else { -cos };
+            let crosses = border < 1.0 && rng.random::<f32>() * towards > border;
+            let part = usize::from(crosses);
+            let (x, y) = (ring.x + r * cos, ring.y + r * sin);
+            let Some(pm) = self.cones.seen_at(parts[part].disk, x, y) else {
                 continue;
             };
-            ring.hits += u16::from(insert(&mut own, pm));
-            if insert(lit, pm) {
-                // Times beyond the slot are read in the slot, at its edge; the cast saturates.
-                let time = (source.time + self.jitter.sample(rng)) as u8;
-                hits.push(Hit {
-                    pm,
-                    fine: time.into(),
-                });
-            }
+            parts[part].hits += u16::from(insert(&mut own, pm));
+            let time = (source.time + self.jitter.sample(rng)).floor() as i16;
+            slot.light(pm, time, link(first + part));
         }
-        ring
+        let [whole, other] = parts;
+        slot.rings.push(whole);
+        if other.hits > 0 {
+            slot.rings.push(other);
+        }
+    }
+}
+
+/// The bit of ring `i` in the links of a hit; none for those beyond 64.
+fn link(i: usize) -> u64 {
+    u32::try_from(i)
+        .ok()
+        .and_then(|i| 1_u64.checked_shl(i))
+        .unwrap_or(0)
+}
+
+/// What happens in the slot of an event.
+struct Slot<'a> {
+    rings: &'a mut Vec<TrueRing>,
+    lit: &'a mut Vec<Lit>,
+    set: PmSet,
+    particles: u16,
+}
+
+impl<'a> Slot<'a> {
+    /// An empty slot, which uses the memory of another one.
+    fn new(rings: &'a mut Vec<TrueRing>, lit: &'a mut Vec<Lit>) -> Self {
+        rings.clear();
+        lit.clear();
+        Self {
+            rings,
+            lit,
+            set: [0; _],
+            particles: 0,
+        }
+    }
+
+    /// Light, or noise, in a photomultiplier, which is read once an event: light on one that is lit
+    /// already counts for the ring, but makes no second hit.
+    fn light(&mut self, pm: u16, time: i16, rings: u64) {
+        if insert(&mut self.set, pm) {
+            self.lit.push(Lit { pm, time, rings });
+        } else if let Some(lit) = self.lit.iter_mut().find(|lit| lit.pm == pm) {
+            lit.rings |= rings;
+        }
     }
 }
 

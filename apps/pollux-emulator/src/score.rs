@@ -28,8 +28,10 @@ pub struct TruthScore {
     pub found: u64,
     /// Fitted rings.
     pub fitted: u64,
-    /// Fitted rings that belong to no true ring.
+    /// Fitted rings that belong to no true ring: fakes.
     pub unmatched: u64,
+    /// Fitted rings that belong to a true ring which another fit belongs to better: clones.
+    pub clones: u64,
 }
 
 impl TruthScore {
@@ -39,12 +41,14 @@ impl TruthScore {
         let asked = |i: &usize| is_asked_for(truth, *i);
         let findable = (0..truth.len()).filter(asked).count() as u64;
         let found = matched.iter().flatten().filter(|i| asked(i)).count() as u64;
-        let others = matched.iter().flatten().count() as u64 - found;
+        let belongs = |fit: &Ring| truth.iter().any(|ring| belong_together(ring, fit));
+        let unmatched = fitted.iter().filter(|fit| !belongs(fit)).count() as u64;
         self.events += 1;
         self.findable += findable;
         self.found += found;
         self.fitted += fitted.len() as u64;
-        self.unmatched += fitted.len() as u64 - found - others;
+        self.unmatched += unmatched;
+        self.clones += fitted.len() as u64 - unmatched - matched.iter().flatten().count() as u64;
     }
 
     /// Adds the counts of another score.
@@ -54,6 +58,7 @@ impl TruthScore {
         self.found += other.found;
         self.fitted += other.fitted;
         self.unmatched += other.unmatched;
+        self.clones += other.clones;
     }
 
     /// Found rings per ring to be found; `None` where there was none to be found.
@@ -182,8 +187,12 @@ mod tests {
         let one = [truth(0.0, 150.0, 10)];
         assert_eq!(
             score(&one, &[fit(1.0, 150.0), fit(2.0, 150.0)]),
-            (1, 1, 2, 1)
+            (1, 1, 2, 0)
         );
+        // The second one is a clone.
+        let mut total = TruthScore::default();
+        total.add(&one, &[fit(1.0, 150.0), fit(2.0, 150.0), fit(60.0, 150.0)]);
+        assert_eq!((total.clones, total.unmatched, total.fitted), (1, 1, 3));
         let two = [truth(0.0, 150.0, 10), truth(24.0, 150.0, 10)];
         assert_eq!(score(&two, &[fit(7.0, 150.0)]), (2, 1, 1, 0));
         // The first true ring reaches both fits, the second only the first fit.

@@ -109,7 +109,7 @@ impl FrameStream {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::config::Faults;
+    use crate::config::{Arrival, Faults};
 
     /// Board, due time, payload, and whether a byte of it is changed.
     type Sent = (u8, Ns, Vec<u8>, bool);
@@ -141,6 +141,7 @@ mod tests {
     fn config(faults: Faults) -> EmulatorConfig {
         EmulatorConfig {
             events: 5000,
+            arrival: Arrival::Regular,
             events_per_frame: 5,
             faults,
             ..EmulatorConfig::default()
@@ -197,8 +198,18 @@ mod tests {
                 "{counts:?}"
             );
         }
+        let poisson = EmulatorConfig {
+            arrival: Arrival::Poisson,
+            ..config
+        };
+        let (slow, counts) = frames(&poisson, 0);
+        assert_eq!(
+            (&slow, counts),
+            (&frames(&poisson, 7).0, frames(&poisson, 1000).1)
+        );
+        assert!(slow.is_sorted_by_key(|(_, due, ..)| *due));
         let other = EmulatorConfig { seed: 2, ..config };
-        assert_ne!(frames(&other, 0).1, counts);
+        assert_ne!(frames(&other, 0).1, frames(&config, 0).1);
     }
 
     #[test]

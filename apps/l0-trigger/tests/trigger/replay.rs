@@ -9,6 +9,9 @@ use crate::common::capture::{
 use crate::common::oracle::{Facts, facts};
 use crate::common::{Folder, drops, number, over_streams, pcap_port, run};
 use pollux_emulator::config::{EmulatorConfig, Faults};
+use pollux_emulator::foreign;
+use pollux_emulator::physics::TruthEvent;
+use pollux_emulator::truth::Truth;
 use pollux_mempool::time::WireTime;
 use pollux_pipelines::formats::mtp::MAX_PACKET;
 use pollux_pipelines::l0::{L0_EVENT, L0Record};
@@ -78,6 +81,28 @@ fn a_clean_capture_is_counted_and_judged_exactly() {
     assert_eq!(number(truth, "unknown"), 0);
     assert!(truth["efficiency"].as_f64().unwrap() >= 0.95, "{truth}");
     assert!(truth["fake_rate"].as_f64().unwrap() <= 0.02, "{truth}");
+}
+
+/// Of events that somebody else made: here, the same ones.
+#[test]
+fn a_truth_of_events_is_judged_as_that_of_the_boards() {
+    let (folder, config) = (Folder::new(), boards(2000));
+    let capture = folder.path("boards.pcapng");
+    record(&config, &capture);
+    let truth = Truth::of(&config).unwrap();
+    let (mut event, mut lines) = (TruthEvent::default(), foreign::header());
+    for n in 0..2000 {
+        truth.event(n, &mut event);
+        foreign::write_event(truth.timeline().moment(n), &event.rings, &mut lines);
+    }
+    let toml = folder.write("truth.toml", config.to_toml().unwrap());
+    let lines = folder.write("truth.jsonl", lines);
+    let judged = [toml, lines].map(|truth| {
+        let ended = run(&["--port", &pcap_port(&capture), "--truth", &truth]).expect(0);
+        ended.report()["truth"].clone()
+    });
+    assert_eq!(number(&judged[0], "events"), 2000);
+    assert_eq!(judged[0], judged[1]);
 }
 
 /// The event file of a replay, and the report.

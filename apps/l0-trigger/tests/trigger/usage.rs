@@ -295,6 +295,17 @@ fn wrong_configurations_are_named() {
     refused(&["--config", &bytes]).expect_usage(&["--config", "UTF-8"]);
     let truth = folder.write("truth.toml", "bords = 4");
     refused(&["--truth", &truth]).expect_usage(&["--truth", "truth.toml", "unknown field `bords`"]);
+    let header = "{\"format\":\"pollux-truth\",\"version\":1}\n";
+    let truth = folder.write("truth.jsonl", format!("{header}{{\"rings\":[]}}\n"));
+    let named = [
+        "--truth",
+        "truth.jsonl",
+        "line 2: missing field `timestamp`",
+    ];
+    refused(&["--truth", &truth]).expect_usage(&named);
+    // The demonstration makes its own events.
+    let truth = folder.write("truth.jsonl", header);
+    refused(&["--truth", &truth]).expect_usage(&["--truth", "configuration of the emulator"]);
 }
 
 #[test]

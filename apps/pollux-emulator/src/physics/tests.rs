@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
-use pollux_pipelines::rich::geometry::POSITIONS;
+use pollux_pipelines::rich::geometry::{POSITIONS, pm_at};
 
 use super::*;
 
@@ -78,12 +78,12 @@ fn figures_are_those_of_the_configuration() {
         per(noise, signal)
     );
     assert!(
-        (14.0..18.0).contains(&per(hits, rings)),
+        (10.0..12.0).contains(&per(hits, rings)),
         "{}",
         per(hits, rings)
     );
-    // A hexagonal cell of pitch p has a variance of 5/72 p^2 in any direction.
-    assert!((square / off - 22.5).abs() < 1.0, "{}", square / off);
+    // A round opening of radius 9 mm has a variance of 9^2 / 4 in any direction.
+    assert!((square / off - 20.25).abs() < 1.0, "{}", square / off);
 }
 
 /// Spoils a configuration.
@@ -91,7 +91,7 @@ type Spoil = fn(&mut ModelConfig);
 
 #[test]
 fn configurations_out_of_range_are_refused() {
-    let refused: [(Spoil, ModelError); 13] = [
+    let refused: [(Spoil, ModelError); 17] = [
         (|cfg| cfg.rings = Rings::Poisson(-1.0), ModelError::Rings),
         (
             |cfg| cfg.rings = Rings::Poisson(f64::NAN),
@@ -109,6 +109,10 @@ fn configurations_out_of_range_are_refused() {
         (|cfg| cfg.quantum_efficiency = 0.0, ModelError::Light),
         (|cfg| cfg.noise = -0.1, ModelError::Light),
         (|cfg| cfg.jitter_ns = f64::INFINITY, ModelError::Light),
+        (|cfg| cfg.cone_mm = 0.0, ModelError::Cones),
+        (|cfg| cfg.cone_mm = f64::NAN, ModelError::Cones),
+        (|cfg| cfg.dead = 0.6, ModelError::Cones),
+        (|cfg| cfg.dead_seed = u64::MAX, ModelError::Cones),
         (|cfg| cfg.pileup = -0.1, ModelError::Overlap),
         (|cfg| cfg.halo = f64::NAN, ModelError::Overlap),
     ];
@@ -187,13 +191,17 @@ const STEPS: usize = 1440;
 
 #[test]
 fn hits_of_a_ring_are_those_of_poisson_light_in_its_cells() {
-    for (quantum_efficiency, p) in [(0.2, 20.0), (0.1, 75.0)] {
+    for (quantum_efficiency, p, cone_mm) in
+        [(0.2, 20.0, 18.0), (0.1, 75.0, 18.0), (0.2, 75.0, 21.0)]
+    {
         let cfg = ModelConfig {
             rings: Rings::Fixed(1),
             momentum: [p, p],
             particles: [1.0, 0.0, 0.0],
             quantum_efficiency,
             noise: 0.0,
+            cone_mm,
+            dead: 0.0,
             ..ModelConfig::default()
         };
         let (mut hits, mut expected, mut variance) = (0.0, 0.0, 0.0);
@@ -207,7 +215,11 @@ fn hits_of_a_ring_are_those_of_poisson_light_in_its_cells() {
             let mut cells = std::collections::BTreeMap::new();
             for i in 0..STEPS {
                 let (sin, cos) = (TAU * i as f32 / STEPS as f32).sin_cos();
-                let pm = pm_at(ring.disk, ring.x + ring.r * cos, ring.y + ring.r * sin);
+                let (x, y) = (ring.x + ring.r * cos, ring.y + ring.r * sin);
+                let pm = pm_at(ring.disk, x, y).filter(|&pm| {
+                    let [px, py] = POSITIONS[usize::from(pm)];
+                    f64::from((x - px).hypot(y - py)) <= cone_mm / 2.0
+                });
                 *cells.entry(pm).or_insert(0.0) += 1.0 / STEPS as f64;
             }
             for (pm, share) in cells {
@@ -292,6 +304,7 @@ fn noise_falls_evenly_on_all_photomultipliers_and_times() {
         rings: Rings::Poisson(0.1),
         noise: 5.0,
         particles: [1.0, 0.0, 0.0],
+        dead: 0.0,
         ..ModelConfig::default()
     };
     let (mut pms, mut times, mut noise) = ([0.0; PMS], [0.0; 16], 0.0);
@@ -348,4 +361,75 @@ fn as_many_other_events_are_in_a_slot_as_the_rate_says() {
         assert!(agrees(count, probability * events as f64), "{counts:?}");
         probability *= 0.25 / f64::from(k);
     }
+}
+
+#[test]
+fn a_ring_of_the_speed_of_light_has_the_hits_of_the_real_detector() {
+    let cfg = ModelConfig {
+        rings: Rings::Fixed(1),
+        momentum: [35.0, 35.0],
+        particles: [0.0, 0.0, 1.0],
+        noise: 0.0,
+        ..ModelConfig::default()
+    };
+    let mut hits = 0.0;
+    each(cfg, 20_000, |event| hits += f64::from(event.rings[0].hits));
+    assert!((hits / 20_000.0 - 14.0).abs() < 0.15, "{}", hits / 20_000.0);
+}
+
+/// The light of a plane that is lit evenly: what touching circles cover of it.
+#[test]
+fn light_between_the_cones_is_lost() {
+    let seen = |cone_mm: f64| {
+        let cones = Cones::new(&ModelConfig {
+            cone_mm,
+            dead: 0.0,
+            ..ModelConfig::default()
+        });
+        let steps = || (-800..800).map(|step| 0.17 * step as f32);
+        let places = steps().flat_map(|x| steps().map(move |y| (x, y)));
+        let inside = places.filter(|(x, y)| x.hypot(*y) < 130.0);
+        let (mut lit, mut all) = (0.0, 0.0);
+        for (x, y) in inside {
+            all += 1.0;
+            if let Some(pm) = cones.seen_at(1, x, y) {
+                let [px, py] = POSITIONS[usize::from(pm)];
+                assert!((x - px).hypot(y - py) <= cone_mm as f32 / 2.0 + 1e-3);
+                lit += 1.0;
+            }
+        }
+        lit / all
+    };
+    let fill = std::f64::consts::PI / (2.0 * 3.0_f64.sqrt());
+    assert!((seen(18.0) - fill).abs() < 0.005, "{} {fill}", seen(18.0));
+    assert!((seen(9.0) - fill / 4.0).abs() < 0.005);
+    assert!((seen(21.0) - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn dead_channels_see_nothing_and_are_those_of_their_seed() {
+    let dead = |dead, dead_seed| -> Vec<u16> {
+        let cones = Cones::new(&ModelConfig {
+            dead,
+            dead_seed,
+            ..ModelConfig::default()
+        });
+        (0..PMS as u16).filter(|&pm| !cones.is_alive(pm)).collect()
+    };
+    assert!(dead(0.0, 1).is_empty());
+    assert_eq!(dead(0.1, 1).len(), 195);
+    assert_eq!(dead(0.1, 1), dead(0.1, 1));
+    assert_ne!(dead(0.1, 1), dead(0.1, 2));
+    let cfg = ModelConfig {
+        dead: 0.1,
+        dead_seed: 5,
+        noise: 2.0,
+        ..ModelConfig::default()
+    };
+    let (dark, mut hits) = (dead(0.1, 5), 0);
+    each(cfg, 500, |event| {
+        hits += event.hits.len();
+        assert!(event.hits.iter().all(|hit| !dark.contains(&hit.pm)));
+    });
+    assert!(hits > 10_000);
 }

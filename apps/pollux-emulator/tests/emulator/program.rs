@@ -8,7 +8,8 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use pollux_emulator::config::EmulatorConfig;
-use pollux_emulator::physics::TruthEvent;
+use pollux_emulator::foreign::ForeignTruth;
+use pollux_emulator::physics::{TrueRing, TruthEvent};
 use pollux_emulator::truth::Truth;
 use pollux_mempool::{Burst, Mempool, PoolConfig};
 use pollux_pipelines::formats::hits::{HitsFrame, MAX_HITS};
@@ -113,7 +114,7 @@ fn a_capture_holds_the_truth() {
     let dir = tempfile::tempdir().unwrap();
     let [path, truth, report] = ["c.pcapng", "t.toml", "r.json"].map(|name| dir.path().join(name));
     succeed(&format!(
-        "--port pcap:tx={} --events 1000 --rate 50000 --boards 3 --truth-out {} --report {}",
+        "--port pcap:tx={} --events 1000 --rate 50000 --arrival regular --boards 3 --truth-out {} --report {}",
         path.display(),
         truth.display(),
         report.display()
@@ -155,6 +156,30 @@ fn a_capture_holds_the_truth() {
     assert_eq!(report["ledger"]["balanced"], true);
     let again: EmulatorConfig = serde_json::from_value(report["config"].clone()).unwrap();
     assert_eq!(config, again);
+}
+
+#[test]
+fn the_truth_of_events_is_that_of_the_configuration() {
+    let dir = tempfile::tempdir().unwrap();
+    let [path, toml, lines] = ["c.pcapng", "t.toml", "t.jsonl"].map(|name| dir.path().join(name));
+    succeed(&format!(
+        "--port pcap:tx={} --events 500 --seed 3 --truth-out {} --truth-events {}",
+        path.display(),
+        toml.display(),
+        lines.display()
+    ));
+    let config = EmulatorConfig::from_toml(&fs::read_to_string(toml).unwrap()).unwrap();
+    let lines = ForeignTruth::parse(&fs::read_to_string(lines).unwrap()).unwrap();
+    assert_eq!(lines.events(), 500);
+    let (truth, mut event) = (Truth::of(&config).unwrap(), TruthEvent::default());
+    for n in 0..500 {
+        truth.event(n, &mut event);
+        let rings = lines.rings(0, truth.timeline().timestamp(n)).unwrap();
+        let hits = |rings: &[TrueRing]| rings.iter().map(|ring| ring.hits).collect::<Vec<_>>();
+        assert_eq!(hits(rings), hits(&event.rings));
+    }
+    let endless = "--port pcap:tx=/dev/null --events 0 --truth-events /dev/null";
+    assert!(fail(endless, 2).contains("--truth-events: a run without an end"));
 }
 
 #[test]
@@ -347,7 +372,7 @@ fn decisions_come_back_through_sockets() {
     }
     let flags = "--udp 127.0.0.1:31500 --src-ip 127.0.0.1 --src-port 31400 --listen 31450";
     let child = command(&format!(
-        "{flags} --boards 2 --events 200 --rate 4000 --corrupted 0.3 --report {}",
+        "{flags} --boards 2 --events 200 --rate 4000 --arrival regular --corrupted 0.3 --report {}",
         report.display()
     ))
     .stdout(Stdio::null())

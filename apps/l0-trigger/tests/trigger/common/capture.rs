@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use pcap_file::pcapng::{Block, PcapNgReader};
-use pollux_emulator::config::{EmulatorConfig, Faults};
+use pollux_emulator::config::{Arrival, EmulatorConfig, Faults};
 use pollux_emulator::link::PortLink;
 use pollux_emulator::physics::{ModelConfig, Rings};
 use pollux_emulator::run::{EmulatorLoop, EmulatorReport};
@@ -21,10 +21,12 @@ pub(crate) struct Packet {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// A run of the boards with few rings, so that a test build keeps up.
+/// A run of the boards with few rings, so that a test build keeps up, at times that a test can
+/// compute.
 pub(crate) fn boards(events: u64) -> EmulatorConfig {
     EmulatorConfig {
         events,
+        arrival: Arrival::Regular,
         ..EmulatorConfig::default()
     }
 }
