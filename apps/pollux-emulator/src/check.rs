@@ -130,8 +130,8 @@ impl DecisionCheck {
         self.counts.late += u64::from(meaning.late);
     }
 
-    /// A packet has the low 32 bits of the time; of the times that these may mean, it is the
-    /// nearest to the last event (within 53 s).
+    /// A packet has the low 32 bits of the time (docs/formats/mtp.md). Of the times that these may
+    /// mean, it is the nearest to the last event that is expected: within 2^31 slots, 53 s.
     fn event_number(&self, low: u32) -> Option<u64> {
         let last = self.timeline.timestamp(self.next.checked_sub(1)?);
         let offset = low.wrapping_sub(last as u32) as i32;
@@ -272,6 +272,26 @@ mod tests {
                 "{first}"
             );
         }
+    }
+
+    /// Decisions come long behind their events, and in any order, on both sides of the edge.
+    #[test]
+    fn decisions_on_both_sides_of_the_edge_find_their_events() {
+        const EVENTS: u64 = 20_000;
+        let line = timeline((3 << 32) - 400 * EVENTS / 2);
+        let (edge, mut check) = (3 << 32, DecisionCheck::new(line));
+        (0..EVENTS).for_each(|_| check.expect(true));
+        assert!(line.timestamp(0) < edge && line.timestamp(EVENTS - 1) > edge);
+        for n in (0..EVENTS / 2).flat_map(|n| [EVENTS - 1 - n, n]) {
+            let decision = packet(&[(ACCEPT, line.timestamp(n))]);
+            check.packet(&decision).unwrap();
+            check.packet(&decision).unwrap();
+        }
+        // A slot without an event is none, whatever its upper bits might be.
+        check.packet(&packet(&[(ACCEPT, edge + 1)])).unwrap();
+        let counts = check.finish(EVENTS);
+        assert_eq!((counts.decided, counts.repeated), (EVENTS, EVENTS));
+        assert_eq!((counts.unknown, counts.missing), (1, 0));
     }
 
     #[test]
