@@ -6,6 +6,7 @@ mod bad_input;
 mod common;
 mod dashboard;
 mod interface;
+mod long_burst;
 mod page;
 mod record;
 mod replay;
