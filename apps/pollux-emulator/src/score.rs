@@ -5,7 +5,12 @@
 //! rings as possible are matched. Efficiency counts the true rings that can be asked for: those
 //! that are findable by themselves ([`TrueRing::is_findable`]), and whose centre is at least one
 //! pitch of the photomultipliers away from that of any other ring on the disk. A fitted ring that
-//! belongs to any true ring at all is no fake.
+//! belongs to any true ring at all is no fake; a second one of the same ring is a clone.
+//!
+//! [`purity`] judges by the hits instead, whatever the circle: a fitted ring belongs to the true
+//! one that most of its hits are of.
+
+pub mod purity;
 
 use pollux_pipelines::rich::find::{MAX_RINGS, Ring};
 use pollux_pipelines::rich::geometry::PITCH_MM;
@@ -94,11 +99,18 @@ pub fn matches(truth: &[TrueRing], fitted: &[Ring]) -> [Option<usize>; MAX_RINGS
 /// Whether a finder is asked to find ring `i` among the rings of its event.
 #[must_use]
 pub fn is_asked_for(truth: &[TrueRing], i: usize) -> bool {
+    truth[i].is_findable() && is_apart(truth, i)
+}
+
+/// Whether the centre of ring `i` is one pitch of the photomultipliers at least from those of all
+/// other rings on its disk.
+#[must_use]
+pub fn is_apart(truth: &[TrueRing], i: usize) -> bool {
     let ring = &truth[i];
     let apart = |(j, other): (usize, &TrueRing)| {
         i == j || other.disk != ring.disk || (other.x - ring.x).hypot(other.y - ring.y) >= PITCH_MM
     };
-    ring.is_findable() && truth.iter().enumerate().all(apart)
+    truth.iter().enumerate().all(apart)
 }
 
 fn belong_together(truth: &TrueRing, fit: &Ring) -> bool {

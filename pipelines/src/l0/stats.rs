@@ -80,6 +80,10 @@ pub struct EventCounts {
 }
 
 /// An event that is closed, as far as it is counted.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are independent of each other"
+)]
 pub(crate) struct Closed {
     /// Bit s: source s contributed.
     pub(crate) sources: u64,

@@ -1,6 +1,6 @@
 //! What the emulated events look like.
 
-use pollux_pipelines::rich::geometry::ring_radius_mm;
+use pollux_pipelines::rich::geometry::{HIT_ERROR_MM, ring_radius_mm};
 use pollux_pipelines::rich::particle::Particle;
 use serde::{Deserialize, Serialize};
 
@@ -138,6 +138,13 @@ pub enum ModelError {
 }
 
 impl ModelConfig {
+    /// Standard deviation of the place of a hit in any direction, in mm: that of light spread evenly
+    /// over a round cone (a quarter of its diameter), which is at most its hexagonal cell.
+    #[must_use]
+    pub fn hit_error_mm(&self) -> f64 {
+        (self.cone_mm / 4.0).min(HIT_ERROR_MM)
+    }
+
     /// Checks every value against its range.
     pub(super) fn validate(&self) -> Result<(), ModelError> {
         if !(0.0..=16.0).contains(&self.rings.mean()) {

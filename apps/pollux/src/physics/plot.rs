@@ -15,21 +15,34 @@ const COLOURS: [&str; 4] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7"];
 /// A curve: its name, and points (x, y), with y in per cent.
 pub(super) type Curve = (String, Vec<(f64, f64)>);
 
-/// The picture. The axis of y goes from `low` to `high` per cent.
-pub(super) fn svg(title: &str, x_axis: &str, [low, high]: [f64; 2], curves: &[Curve]) -> String {
-    let mut out = String::new();
-    let most = curves.iter().flat_map(|(_, points)| points);
-    let most = most.map(|&(x, _)| x).fold(1e-9, f64::max);
-    let place = |(x, y): (f64, f64)| {
-        let share = ((y - low) / (high - low)).clamp(0.0, 1.0);
-        (
-            LEFT + (RIGHT - LEFT) * x / most,
-            BOTTOM - (BOTTOM - TOP) * share,
-        )
-    };
-    // Writing to a string cannot fail.
-    let _ = write(&mut out, title, x_axis, [low, high], curves, place);
-    out
+/// A picture of curves.
+pub(super) struct Plot {
+    pub(super) title: String,
+    pub(super) x_axis: &'static str,
+    /// Ends of the axis of x; where none are given, 0 and the greatest x.
+    pub(super) x: Option<[f64; 2]>,
+    /// Ends of the axis of y in per cent.
+    pub(super) y: [f64; 2],
+}
+
+impl Plot {
+    /// The picture.
+    pub(super) fn svg(&self, curves: &[Curve]) -> String {
+        let mut out = String::new();
+        let most = curves.iter().flat_map(|(_, points)| points);
+        let most = most.map(|&(x, _)| x).fold(1e-9, f64::max);
+        let ([left, right], [low, high]) = (self.x.unwrap_or([0.0, most]), self.y);
+        let place = |(x, y): (f64, f64)| {
+            let share = ((y - low) / (high - low)).clamp(0.0, 1.0);
+            (
+                LEFT + (RIGHT - LEFT) * (x - left) / (right - left),
+                BOTTOM - (BOTTOM - TOP) * share,
+            )
+        };
+        // Writing to a string cannot fail.
+        let _ = write(&mut out, &self.title, self.x_axis, self.y, curves, place);
+        out
+    }
 }
 
 fn write(
@@ -50,11 +63,11 @@ fn write(
     )?;
     for step in 0..=5 {
         let value = low + (high - low) * f64::from(step) / 5.0;
-        let (x, y) = place((0.0, value));
+        let (_, y) = place((0.0, value));
         writeln!(
             out,
-            r##"<path d="M{x} {y:.1}H{RIGHT}" stroke="#dddddd"/><text x="{}" y="{:.1}" text-anchor="end">{value:.0} %</text>"##,
-            x - 8.0,
+            r##"<path d="M{LEFT} {y:.1}H{RIGHT}" stroke="#dddddd"/><text x="{}" y="{:.1}" text-anchor="end">{value:.0} %</text>"##,
+            LEFT - 8.0,
             y + 4.0
         )?;
     }

@@ -1,13 +1,18 @@
 //! The study: events of many kinds, and what is found in them.
 
 use anyhow::Context as _;
-use pollux_emulator::physics::{EventModel, ModelConfig, Rings, TrueRing, TruthEvent};
-use pollux_emulator::score::{TruthScore, is_asked_for, matches};
-use pollux_pipelines::rich::Hit;
-use pollux_pipelines::rich::find::{FinderConfig, MAX_BATCH, Method, Ring, RingFinder};
-use pollux_pipelines::rich::geometry::{HIT_ERROR_MM, PITCH_MM, POSITIONS, disk_of};
+use pollux_emulator::physics::{EventModel, ModelConfig, Rings, TruthEvent};
+use pollux_emulator::score::purity::PurityScore;
+use pollux_emulator::score::{TruthScore, is_apart, is_asked_for, matches};
+use pollux_pipelines::rich::find::{
+    FinderConfig, MAX_BATCH, MAX_RINGS_PER_DISK, Method, Ring, RingFinder,
+};
+use pollux_pipelines::rich::geometry::DISKS;
 use pollux_pmd::lcore::StopFlag;
 use serde::Serialize;
+
+use super::bound::bound;
+use super::rate::{Moments, Rate};
 
 /// Numbers of rings in an event.
 pub(super) const RINGS: [u32; 4] = [1, 2, 3, 4];
@@ -15,8 +20,12 @@ pub(super) const RINGS: [u32; 4] = [1, 2, 3, 4];
 pub(super) const NOISE: [f64; 4] = [0.0, 0.1, 0.2, 0.4];
 /// Other events in the slot, on average: none, 10 MHz, 40 MHz.
 pub(super) const PILEUP: [f64; 3] = [0.0, 0.25, 1.0];
+/// Part of the rings that both disks share, in the rows about those.
+pub(super) const SHARED: f64 = 0.15;
+/// Hits of a ring that is strong enough for a firm judgement.
+pub(super) const STRONG: u16 = 7;
 
-/// What is found in events of one kind.
+/// What is found in events of one kind. Each rate comes with its statistical error.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Row {
     /// Rings of an event.
@@ -25,15 +34,46 @@ pub(super) struct Row {
     pub(super) noise: f64,
     /// Other events in the slot, on average.
     pub(super) pileup: f64,
+    /// Part of the rings that both disks share.
+    pub(super) shared: f64,
     /// Events judged.
     pub(super) events: u64,
+    /// Rings that are asked for.
+    pub(super) findable: u64,
+    /// Fitted rings.
+    pub(super) fitted: u64,
     /// Found rings per ring that is asked for.
-    pub(super) efficiency: Option<f64>,
+    pub(super) efficiency: Rate,
+    pub(super) efficiency_error: Option<f64>,
+    /// The same, whatever the number of hits.
+    pub(super) efficiency_all: Rate,
+    pub(super) efficiency_all_error: Option<f64>,
+    /// The same, of rings with at least [`STRONG`] hits.
+    pub(super) efficiency_7: Rate,
+    pub(super) efficiency_7_error: Option<f64>,
     /// Fitted rings that belong to no true ring, per fitted ring.
-    pub(super) fake_rate: Option<f64>,
+    pub(super) fake_rate: Rate,
+    pub(super) fake_rate_error: Option<f64>,
+    /// The same, of fitted rings with at least [`STRONG`] hits.
+    pub(super) fake_rate_7: Rate,
+    pub(super) fake_rate_7_error: Option<f64>,
+    /// Second fits of a true ring, per fitted ring.
+    pub(super) clone_rate: Rate,
+    pub(super) clone_rate_error: Option<f64>,
+    /// Efficiency, fakes and clones where rings are matched by the purity of their hits.
+    pub(super) purity_efficiency: Rate,
+    pub(super) purity_efficiency_error: Option<f64>,
+    pub(super) purity_fake_rate: Rate,
+    pub(super) purity_fake_rate_error: Option<f64>,
+    pub(super) purity_clone_rate: Rate,
+    pub(super) purity_clone_rate_error: Option<f64>,
+    /// Rings asked for beyond the most that are looked for on a disk, per ring asked for.
+    pub(super) over_limit: Rate,
+    pub(super) over_limit_error: Option<f64>,
     /// Root mean square of the error of the radius, over the found rings.
     pub(super) radius_resolution_mm: Option<f64>,
-    /// Root mean square of the least error that any fit could have on the same rings.
+    pub(super) radius_resolution_error_mm: Option<f64>,
+    /// Root mean square of the least error that a fit could have which is told the rings' hits.
     pub(super) radius_bound_mm: Option<f64>,
 }
 
@@ -52,35 +92,54 @@ impl Study {
         for pileup in PILEUP {
             for noise in NOISE {
                 for rings in RINGS {
-                    rows.extend(self.row(rings, noise, pileup, stop)?);
+                    let model = ModelConfig {
+                        rings: Rings::Fixed(rings),
+                        noise,
+                        pileup,
+                        ..ModelConfig::default()
+                    };
+                    rows.extend(self.row(rings, &model, stop)?);
                 }
             }
         }
         Ok(rows)
     }
 
-    fn row(
-        &self,
-        rings: u32,
-        noise: f64,
-        pileup: f64,
-        stop: &StopFlag,
-    ) -> anyhow::Result<Option<Row>> {
-        let model = EventModel::new(ModelConfig {
-            rings: Rings::Fixed(rings),
-            noise,
-            pileup,
-            ..ModelConfig::default()
-        })?;
-        let mut finder = RingFinder::new(FinderConfig {
+    /// The same for events of which both disks share some rings.
+    pub(super) fn shared(&self, stop: &StopFlag) -> anyhow::Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        for rings in RINGS {
+            let model = ModelConfig {
+                rings: Rings::Fixed(rings),
+                shared: SHARED,
+                ..ModelConfig::default()
+            };
+            rows.extend(self.row(rings, &model, stop)?);
+        }
+        Ok(rows)
+    }
+
+    /// The finder that is studied.
+    pub(super) fn finder(&self) -> FinderConfig {
+        FinderConfig {
             method: self.method,
             ..FinderConfig::default()
-        })?;
+        }
+    }
+
+    /// Shows each event of a model, with what is found in it, to `see`; false if it was stopped.
+    pub(super) fn each(
+        &self,
+        model: &ModelConfig,
+        stop: &StopFlag,
+        mut see: impl FnMut(&TruthEvent, &[Ring]),
+    ) -> anyhow::Result<bool> {
+        let model = EventModel::new(*model)?;
+        let mut finder = RingFinder::new(self.finder())?;
         let mut events = vec![TruthEvent::default(); MAX_BATCH];
-        let mut sums = Sums::default();
         for first in (0..self.events).step_by(MAX_BATCH) {
             if stop.is_set() {
-                return Ok(None);
+                return Ok(false);
             }
             let count = (self.events - first).min(MAX_BATCH as u64) as usize;
             let batch = events.get_mut(..count).context("a batch of events")?;
@@ -89,112 +148,113 @@ impl Study {
             }
             finder.find_batch(batch.iter().map(|event| &event.hits[..]));
             for (n, event) in batch.iter().enumerate() {
-                sums.add(event, finder.rings(n));
+                see(event, finder.rings(n));
             }
         }
-        let per = |sum: f64| (sums.found > 0.0).then(|| (sum / sums.found).sqrt());
-        Ok(Some(Row {
-            rings,
-            noise,
-            pileup,
-            events: sums.score.events,
-            efficiency: sums.score.efficiency(),
-            fake_rate: sums.score.fake_rate(),
-            radius_resolution_mm: per(sums.errors),
-            radius_bound_mm: per(sums.bounds),
-        }))
+        Ok(true)
+    }
+
+    fn row(&self, rings: u32, model: &ModelConfig, stop: &StopFlag) -> anyhow::Result<Option<Row>> {
+        let (cfg, sigma) = (self.finder(), model.hit_error_mm());
+        let mut sums = Sums::default();
+        let done = self.each(model, stop, |event, fitted| {
+            sums.add(event, fitted, &cfg, sigma);
+        })?;
+        Ok(done.then(|| sums.row(rings, model)))
     }
 }
 
 #[derive(Default)]
 struct Sums {
     score: TruthScore,
-    /// Found rings, the squares of their errors, and of the least errors.
-    found: f64,
-    errors: f64,
-    bounds: f64,
+    purity: PurityScore,
+    all: Rate,
+    strong: Rate,
+    strong_fakes: Rate,
+    over_limit: Rate,
+    /// Of the found rings: the errors of the radius, and the roots of the least variances.
+    errors: Moments,
+    bounds: Moments,
 }
 
 impl Sums {
-    fn add(&mut self, event: &TruthEvent, fitted: &[Ring]) {
+    fn add(&mut self, event: &TruthEvent, fitted: &[Ring], cfg: &FinderConfig, sigma: f64) {
         self.score.add(&event.rings, fitted);
-        for (fit, found) in fitted.iter().zip(matches(&event.rings, fitted)) {
+        self.purity.add(event, fitted, cfg);
+        let matched = matches(&event.rings, fitted);
+        let mut on_disk = [0; DISKS];
+        for (i, ring) in event.rings.iter().enumerate() {
+            let is_found = matched.contains(&Some(i));
+            if ring.is_in_acceptance() && is_apart(&event.rings, i) {
+                self.all.count(is_found);
+                if ring.hits >= STRONG {
+                    self.strong.count(is_found);
+                }
+            }
+            if is_asked_for(&event.rings, i)
+                && let Some(count) = on_disk.get_mut(usize::from(ring.disk))
+            {
+                *count += 1;
+                self.over_limit.count(*count > MAX_RINGS_PER_DISK);
+            }
+        }
+        for (fit, found) in fitted.iter().zip(matched) {
+            if fit.hits >= STRONG {
+                let mut alone = TruthScore::default();
+                alone.add(&event.rings, std::slice::from_ref(fit));
+                self.strong_fakes.count(alone.unmatched > 0);
+            }
             let Some((i, ring)) = found.and_then(|i| Some((i, event.rings.get(i)?))) else {
                 continue;
             };
             // Without a bound there are hits enough for a ring, and yet none of it.
-            let bound = bound(ring, &event.hits);
+            let bound = bound(event, i, sigma);
             if let (true, Some(bound)) = (is_asked_for(&event.rings, i), bound) {
-                let error = f64::from(fit.r - ring.r);
-                self.found += 1.0;
-                self.errors += error * error;
-                self.bounds += bound;
+                self.errors.add(f64::from(fit.r - ring.r));
+                self.bounds.add(bound.sqrt());
             }
         }
     }
-}
 
-/// The least variance of a ring's radius, in mm^2 (Cramer and Rao): element rr of the inverse of
-/// Fisher's information on centre and radius, which each hit at angle phi adds g g^T / sigma^2 to,
-/// with g = (cos phi, sin phi, 1). The hits are those of its time whose cells it may cross.
-fn bound(ring: &TrueRing, hits: &[Hit]) -> Option<f64> {
-    let (mut n, mut c, mut s, mut cc, mut ss, mut cs) = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0);
-    for hit in hits {
-        let Some([x, y]) = POSITIONS.get(usize::from(hit.pm)) else {
-            continue;
-        };
-        let (dx, dy) = (f64::from(x - ring.x), f64::from(y - ring.y));
-        let d = dx.hypot(dy);
-        let near = (d - f64::from(ring.r)).abs() <= f64::from(PITCH_MM) / f64::sqrt(3.0);
-        // Six standard deviations of a hit's time.
-        let in_time = (f32::from(hit.fine) - ring.time).abs() <= 20.0;
-        if near && in_time && disk_of(hit.pm) == ring.disk {
-            let (cos, sin) = (dx / d, dy / d);
-            n += 1.0;
-            c += cos;
-            s += sin;
-            cc += cos * cos;
-            ss += sin * sin;
-            cs += cos * sin;
+    fn row(&self, rings: u32, model: &ModelConfig) -> Row {
+        let Self { score, purity, .. } = self;
+        let efficiency = Rate::new(score.found, score.findable);
+        let fakes = Rate::new(score.unmatched, score.fitted);
+        let clones = Rate::new(score.clones, score.fitted);
+        let purity_efficiency = Rate::new(purity.found, purity.findable);
+        let purity_fakes = Rate::new(purity.fakes, purity.fitted);
+        let purity_clones = Rate::new(purity.clones, purity.fitted);
+        Row {
+            rings,
+            noise: model.noise,
+            pileup: model.pileup,
+            shared: model.shared,
+            events: score.events,
+            findable: score.findable,
+            fitted: score.fitted,
+            efficiency,
+            efficiency_error: efficiency.error(),
+            efficiency_all: self.all,
+            efficiency_all_error: self.all.error(),
+            efficiency_7: self.strong,
+            efficiency_7_error: self.strong.error(),
+            fake_rate: fakes,
+            fake_rate_error: fakes.error(),
+            fake_rate_7: self.strong_fakes,
+            fake_rate_7_error: self.strong_fakes.error(),
+            clone_rate: clones,
+            clone_rate_error: clones.error(),
+            purity_efficiency,
+            purity_efficiency_error: purity_efficiency.error(),
+            purity_fake_rate: purity_fakes,
+            purity_fake_rate_error: purity_fakes.error(),
+            purity_clone_rate: purity_clones,
+            purity_clone_rate_error: purity_clones.error(),
+            over_limit: self.over_limit,
+            over_limit_error: self.over_limit.error(),
+            radius_resolution_mm: self.errors.rms(),
+            radius_resolution_error_mm: self.errors.rms_error(),
+            radius_bound_mm: self.bounds.rms(),
         }
-    }
-    let minor = cc * ss - cs * cs;
-    let determinant = n * minor - c * (c * ss - cs * s) + s * (c * cs - cc * s);
-    let variance = HIT_ERROR_MM * HIT_ERROR_MM * minor / determinant;
-    (determinant > 1e-9 && variance.is_finite()).then_some(variance)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_bound_of_hits_all_around_is_that_of_a_mean() {
-        let ring = TrueRing {
-            r: 180.0,
-            time: 50.0,
-            ..TrueRing::default()
-        };
-        // All photomultipliers of the disk on the ring: evenly spread.
-        let on_ring = |pm: u16| {
-            let [x, y] = POSITIONS[usize::from(pm)];
-            (x.hypot(y) - 180.0).abs() < 9.0
-        };
-        let hit = |pm| Hit { pm, fine: 50 };
-        let hits: Vec<Hit> = (0..976).filter(|&pm| on_ring(pm)).map(hit).collect();
-        let near = hits.len() as f64;
-        let bound = bound(&ring, &hits).map_or(0.0, f64::sqrt);
-        let mean = HIT_ERROR_MM / near.sqrt();
-        assert!((bound / mean - 1.0).abs() < 0.02, "{bound} {mean}");
-    }
-
-    #[test]
-    fn hits_in_one_place_have_no_bound() {
-        let ring = TrueRing {
-            r: 180.0,
-            ..TrueRing::default()
-        };
-        let hits = vec![Hit { pm: 478, fine: 0 }; 9];
-        assert_eq!((bound(&ring, &hits), bound(&ring, &[])), (None, None));
     }
 }

@@ -1,0 +1,183 @@
+//! Single rings against the momentum of their particle: how many are found, and how well pions are
+//! told from muons by the radius.
+
+use pollux_emulator::physics::{ModelConfig, Rings};
+use pollux_emulator::score::purity::owner_of;
+use pollux_emulator::score::{is_asked_for, matches};
+use pollux_pipelines::rich::geometry::ring_radius_mm;
+use pollux_pipelines::rich::particle::Particle;
+use pollux_pmd::lcore::StopFlag;
+use serde::Serialize;
+
+use super::rate::{Moments, Rate};
+use super::study::{STRONG, Study};
+
+/// Momenta in GeV/c: those of the RICH's own range.
+pub(super) const MOMENTA: [f64; 9] = [15.0, 17.5, 20.0, 22.5, 25.0, 27.5, 30.0, 32.5, 35.0];
+/// The particles, in the order of the model's shares.
+pub(super) const PARTICLES: [Particle; 3] = [Particle::Muon, Particle::Pion, Particle::Electron];
+
+/// Single rings of a particle of one momentum.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct MomentumRow {
+    /// muon, pion or electron.
+    pub(super) particle: &'static str,
+    /// Momentum in GeV/c.
+    pub(super) momentum: f64,
+    /// Events judged.
+    pub(super) events: u64,
+    /// True radius in mm.
+    pub(super) radius_mm: Option<f64>,
+    /// Photomultipliers that saw light of a ring, on average.
+    pub(super) hits: Option<f64>,
+    /// Found rings per ring, whatever its number of hits.
+    pub(super) efficiency_all: Rate,
+    pub(super) efficiency_all_error: Option<f64>,
+    /// Found rings per ring with at least 5 hits.
+    pub(super) efficiency: Rate,
+    pub(super) efficiency_error: Option<f64>,
+    /// Found rings per ring with at least 7 hits.
+    pub(super) efficiency_7: Rate,
+    pub(super) efficiency_7_error: Option<f64>,
+    /// Mean and standard deviation of the fitted radius, of rings that are matched by the purity of
+    /// their hits: no tail of the radius is cut off.
+    pub(super) fitted_mm: Option<f64>,
+    pub(super) spread_mm: Option<f64>,
+    pub(super) spread_error_mm: Option<f64>,
+    /// Rings that are found and look like a pion's: the radius is below the middle between those of
+    /// pion and muon, per found ring.
+    pub(super) as_pion: Rate,
+    pub(super) as_pion_error: Option<f64>,
+}
+
+/// Pions and muons of one momentum, told apart by the fitted radius.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct SeparationRow {
+    /// Momentum in GeV/c.
+    pub(super) momentum: f64,
+    /// Difference of the mean fitted radii in mm.
+    pub(super) distance_mm: Option<f64>,
+    /// The same, over the root mean square of both standard deviations.
+    pub(super) sigmas: Option<f64>,
+    /// Pions among the found pion rings that are below the middle.
+    pub(super) pions_kept: Rate,
+    pub(super) pions_kept_error: Option<f64>,
+    /// Muons among the found muon rings that are below the middle.
+    pub(super) muons_as_pions: Rate,
+    pub(super) muons_as_pions_error: Option<f64>,
+}
+
+impl Study {
+    /// A row for each particle and momentum; those that are complete, if it is stopped.
+    pub(super) fn momenta(&self, stop: &StopFlag) -> anyhow::Result<Vec<MomentumRow>> {
+        let mut rows = Vec::new();
+        for (place, particle) in PARTICLES.into_iter().enumerate() {
+            for momentum in MOMENTA {
+                let mut particles = [0.0; PARTICLES.len()];
+                particles
+                    .iter_mut()
+                    .skip(place)
+                    .take(1)
+                    .for_each(|share| *share = 1.0);
+                let model = ModelConfig {
+                    rings: Rings::Fixed(1),
+                    momentum: [momentum; 2],
+                    particles,
+                    ..ModelConfig::default()
+                };
+                rows.extend(self.momentum(particle, momentum, &model, stop)?);
+            }
+        }
+        Ok(rows)
+    }
+
+    fn momentum(
+        &self,
+        particle: Particle,
+        momentum: f64,
+        model: &ModelConfig,
+        stop: &StopFlag,
+    ) -> anyhow::Result<Option<MomentumRow>> {
+        let cfg = self.finder();
+        let radius = |particle: Particle| ring_radius_mm(momentum, particle.mass()).map(f64::from);
+        let middle = radius(Particle::Muon)
+            .zip(radius(Particle::Pion))
+            .map(|(muon, pion)| f64::midpoint(muon, pion));
+        let (mut events, mut hits, mut fitted) = (0, Moments::default(), Moments::default());
+        let [mut all, mut asked, mut strong, mut as_pion] = [Rate::default(); 4];
+        let done = self.each(model, stop, |event, fits| {
+            events += 1;
+            let Some(ring) = event.rings.first() else {
+                return;
+            };
+            hits.add(ring.hits.into());
+            let is_found = matches(&event.rings, fits).contains(&Some(0));
+            all.count(is_found);
+            if is_asked_for(&event.rings, 0) {
+                asked.count(is_found);
+                if ring.hits >= STRONG {
+                    strong.count(is_found);
+                }
+            }
+            let own = |fit: &&_| owner_of(event, fit, &cfg) == Some(0);
+            if let Some(fit) = fits.iter().find(own) {
+                fitted.add(fit.r.into());
+                as_pion.count(middle.is_some_and(|middle| f64::from(fit.r) < middle));
+            }
+        })?;
+        Ok(done.then(|| MomentumRow {
+            particle: particle.name(),
+            momentum,
+            events,
+            radius_mm: radius(particle),
+            hits: hits.mean(),
+            efficiency_all: all,
+            efficiency_all_error: all.error(),
+            efficiency: asked,
+            efficiency_error: asked.error(),
+            efficiency_7: strong,
+            efficiency_7_error: strong.error(),
+            fitted_mm: fitted.mean(),
+            spread_mm: fitted.deviation(),
+            spread_error_mm: fitted
+                .rms_error()
+                .zip(fitted.rms())
+                .zip(fitted.deviation())
+                .map(
+                    // Of the standard deviation, not of the root mean square.
+                    |((error, rms), deviation)| error * deviation / rms,
+                ),
+            as_pion,
+            as_pion_error: as_pion.error(),
+        }))
+    }
+}
+
+/// Pions and muons of the same momentum.
+pub(super) fn separation(rows: &[MomentumRow]) -> Vec<SeparationRow> {
+    let of = |particle: Particle, momentum: f64| {
+        rows.iter()
+            .find(|row| row.particle == particle.name() && (row.momentum - momentum).abs() < 1e-9)
+    };
+    let pairs = MOMENTA
+        .into_iter()
+        .filter_map(|momentum| of(Particle::Pion, momentum).zip(of(Particle::Muon, momentum)));
+    pairs
+        .map(|(pion, muon)| {
+            let distance = muon.fitted_mm.zip(pion.fitted_mm).map(|(a, b)| a - b);
+            let spread = muon.spread_mm.zip(pion.spread_mm);
+            let spread = spread.map(|(a, b)| f64::midpoint(a * a, b * b).sqrt());
+            SeparationRow {
+                momentum: pion.momentum,
+                distance_mm: distance,
+                sigmas: distance
+                    .zip(spread)
+                    .map(|(distance, spread)| distance / spread),
+                pions_kept: pion.as_pion,
+                pions_kept_error: pion.as_pion_error,
+                muons_as_pions: muon.as_pion,
+                muons_as_pions_error: muon.as_pion_error,
+            }
+        })
+        .collect()
+}
