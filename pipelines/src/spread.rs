@@ -375,8 +375,16 @@ where
     #[inline]
     fn recover(&mut self) {
         for lane in &mut self.lanes {
+            if lane.counts.owed.get() == 0 {
+                continue;
+            }
+            // Before the last look: what is not there then never will be.
+            let gone = lane.from.is_abandoned();
             while let Some(job) = lane.recover() {
                 self.spare.push(job);
+            }
+            if gone && lane.counts.owed.get() > 0 {
+                lane.counts.gone.store(true, Ordering::Relaxed);
             }
         }
     }

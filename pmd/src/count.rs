@@ -1,4 +1,4 @@
-//! A counter that one thread writes and any thread reads.
+//! A counter that one thread writes, or several by locked instructions, and any thread reads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,6 +13,12 @@ impl Count {
     #[inline]
     pub fn add(&self, n: u64) {
         self.0.store(self.get().wrapping_add(n), Ordering::Relaxed);
+    }
+
+    /// Adds `n` where several threads do, and only so: a locked instruction, for what is rare.
+    #[inline]
+    pub fn add_shared(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
     }
 
     /// Replaces the value.

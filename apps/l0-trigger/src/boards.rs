@@ -18,6 +18,7 @@ pub fn explain(fault: &str) -> &'static str {
         "sequence" => "its sequence numbers begin anew again and again: check its counter",
         "loss" => "frames of it are missing by their sequence numbers: check its path",
         "duplicates" => "its frames come twice: check its path",
+        "hot" => "it has more hits than rings explain, which are passed over: check it for noise",
         "identity" => {
             "frames on its port claim to be of another board: check identifiers and cables"
         }

@@ -49,6 +49,7 @@ impl Counters {
                 ("clock-skew", &source.skewed),
                 ("out-of-window", &source.out_of_window),
                 ("misrouted", &source.misrouted),
+                ("hot", &source.hot),
             ];
             faults.map(|(fault, count)| {
                 let [stream] = stream(id);
@@ -83,6 +84,7 @@ impl Source for Counters {
             ("overfull", &events.overfull),
             ("truncated", &events.truncated),
             ("disputed", &events.disputed),
+            ("rings-cut", &events.rings_cut),
             ("no-buffer", &events.no_buffer),
         ];
         let outcomes = outcomes.map(|(name, count)| ([("outcome", name.into())], count.get()));

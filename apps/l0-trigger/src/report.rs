@@ -121,6 +121,8 @@ pub struct StreamReport {
     pub misrouted: u64,
     /// Events of most other boards without this one.
     pub missed_events: u64,
+    /// Events in which it had more hits than rings explain, and was passed over.
+    pub hot_events: u64,
     /// Its time stamps differ from those of most others at this moment.
     pub clock_off: bool,
     /// What is wrong with it, in words.
@@ -142,6 +144,8 @@ pub struct EventsReport {
     pub resyncs: u64,
     pub truncated: u64,
     pub disputed: u64,
+    /// Events with more rings on a disk than are looked for.
+    pub rings_cut: u64,
     /// Built events that no decision was made about, as a worker did not bring them back.
     pub undecided: u64,
 }

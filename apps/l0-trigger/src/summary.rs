@@ -106,6 +106,7 @@ pub fn counted(config: &TriggerConfig, counters: &Counters) -> Counted {
             resyncs: events.resyncs.get(),
             truncated: events.truncated.get(),
             disputed: events.disputed.get(),
+            rings_cut: events.rings_cut.get(),
             undecided: counters.undecided(),
         },
         rules: counters.rules.sets().iter().map(rule_set).collect(),
@@ -163,6 +164,7 @@ fn streams(config: &TriggerConfig, counters: &Counters) -> Vec<StreamReport> {
             out_of_window: source.out_of_window.get(),
             misrouted: source.misrouted.get(),
             missed_events: source.missed.get(),
+            hot_events: source.hot.get(),
             clock_off: source.off.get() > 0,
             faults: counters.stats.faults(id.0.into()),
         })

@@ -252,7 +252,7 @@ mod tests {
             for (slot, ring) in record.rings.iter_mut().zip(&event.rings) {
                 let (x, y, r) = (ring.x, ring.y, ring.r);
                 *slot = Ring {
-                    disk: ring.disk.into(),
+                    disk: ring.disk,
                     x,
                     y,
                     r,

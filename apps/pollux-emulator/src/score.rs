@@ -114,7 +114,7 @@ pub fn is_apart(truth: &[TrueRing], i: usize) -> bool {
 }
 
 fn belong_together(truth: &TrueRing, fit: &Ring) -> bool {
-    u16::from(truth.disk) == fit.disk
+    truth.disk == fit.disk
         && (truth.x - fit.x).hypot(truth.y - fit.y) <= CENTRE_MM
         && (truth.r - fit.r).abs() <= RADIUS_MM
 }

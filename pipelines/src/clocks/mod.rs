@@ -486,16 +486,17 @@ impl Clocks {
         }
     }
 
-    /// Most sources have come to a time: those that have been heard since and are still further
-    /// behind than a deadline differ from them, if that is so again and again.
+    /// Most sources have come to a time: those that have been heard since, or up to a deadline before,
+    /// and are still further behind than a deadline differ from them, if that is so again and again.
     fn note_lags(&mut self, line: Line, time: u64, since: Moment, at: Moment) {
+        let deadline = self.options.deadline;
         for source in 0..self.each.len() {
             let clock = &mut self.each[source];
             let votes = clock.line == line && !clock.off && clock.is_live(at);
             if clock.said >= time {
                 clock.lags = 0;
             } else if votes
-                && clock.heard >= since
+                && clock.heard.after(deadline) >= since
                 && clock.said.saturating_add(self.tolerance) < time
             {
                 clock.lags += 1;

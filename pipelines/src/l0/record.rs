@@ -85,7 +85,7 @@ fn pack(ring: &Ring) -> u64 {
 
 fn unpack(bits: u64) -> Ring {
     Ring {
-        disk: (bits >> 32 & 1) as u16,
+        disk: (bits >> 32 & 1) as u8,
         x: from_signed::<11>(bits),
         y: from_signed::<11>(bits >> 11),
         r: (bits >> 22 & 0x3ff) as f32 * LENGTH_MM,
@@ -279,7 +279,8 @@ mod tests {
         let pool = event_pool(2, PoolConfig::default()).unwrap();
         let mut cache = pool.cache(2).unwrap();
         let ring = |i: u16| Ring {
-            disk: i % 2,
+            disk: (i % 2) as u8,
+            significance: 0,
             x: -90.3 + f32::from(i),
             y: 55.55,
             r: 180.6,

@@ -41,6 +41,8 @@ pub struct SourceCounts {
     pub out_of_window: Count,
     /// 1 while the source differs from the majority, else 0.
     pub off: Count,
+    /// Events in which this source had more hits than rings explain, and was passed over.
+    pub hot: Count,
     /// Frames on this source's port that claim to be of another configured board.
     pub misrouted: Count,
 }
@@ -73,6 +75,8 @@ pub struct EventCounts {
     pub hits: Count,
     /// Rings of the events that were decided.
     pub rings: Count,
+    /// Events with more rings on a disk than are looked for.
+    pub rings_cut: Count,
     /// Events that the trigger accepted.
     pub accepted: Count,
     /// Events that it rejected.
@@ -190,6 +194,7 @@ impl L0Stats {
     /// | `sequence` | its sequence numbers began anew in 1 % of its frames |
     /// | `loss` | 1 % of its frames never came |
     /// | `duplicates` | 1 % of its frames came twice |
+    /// | `hot` | in 1 % of the events it had more hits than rings explain |
     /// | `identity` | frames of another board came on its port |
     #[must_use]
     pub fn faults(&self, source: usize) -> Vec<&'static str> {
@@ -215,6 +220,7 @@ impl L0Stats {
             ("sequence", resyncs > 1 && 100 * resyncs > frames),
             ("loss", 100 * missing > frames + missing),
             ("duplicates", 100 * counts.duplicates.get() > frames),
+            ("hot", 100 * counts.hot.get() > built),
             ("identity", counts.misrouted.get() > 0),
         ];
         let holds = faults.into_iter().filter(|&(_, holds)| holds);

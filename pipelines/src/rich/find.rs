@@ -23,6 +23,8 @@
 
 mod search;
 mod seeds;
+mod settle;
+mod significance;
 mod split;
 mod view;
 mod word;
@@ -53,8 +55,12 @@ pub const MAX_BATCH: usize = LANES;
 #[repr(C)]
 pub struct Ring {
     /// Disk: 0 Jura, 1 Saleve.
-    pub disk: u16,
-    /// Number of hits on the ring.
+    pub disk: u8,
+    /// How far from chance it is: minus the decimal logarithm of the number of rings that are
+    /// expected by chance among the hits which no other ring explains, in tenths; 0 for less, 255 for
+    /// more.
+    pub significance: u8,
+    /// Number of hits on the ring, those that it shares with rings that were found before included.
     pub hits: u16,
     /// Centre, in mm from the disk's centre.
     pub x: f32,
@@ -69,6 +75,25 @@ pub struct Ring {
     /// Standard deviation of their times, in units of 25/256 ns.
     pub time_spread: f32,
 }
+
+impl Ring {
+    /// Its [significance](Self::significance) as a number, at least 0.
+    #[must_use]
+    #[inline]
+    pub fn significance(&self) -> f32 {
+        f32::from(self.significance) * SIGNIFICANCE
+    }
+
+    /// Rounds down, so that no ring seems more than it is.
+    #[inline]
+    fn set_significance(&mut self, value: f32) {
+        // The cast saturates.
+        self.significance = (value * (1.0 / SIGNIFICANCE)) as u8;
+    }
+}
+
+/// Unit of [`Ring::significance`].
+const SIGNIFICANCE: f32 = 0.1;
 
 /// Where circles come from, if one does not explain all hits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,10 +115,11 @@ pub struct FinderConfig {
     /// shared with a ring that was found before.
     pub min_hits: u16,
     /// Fewest hits of a ring of the largest radius. The light that a particle emits grows with
-    /// the square of its ring's radius, so a large ring of few hits is a chance alignment;
-    /// between, the bound follows the square of the radius.
+    /// the square of its ring's radius, so a large ring of few hits is a chance alignment. A ring of
+    /// radius r has at least max(`min_hits`, `min_hits_largest` (r / `max_radius_mm`)^2) hits.
     pub min_hits_largest: u16,
-    /// Rings to look for on each disk, 1 to 4.
+    /// Most rings on each disk of an event, of all times together, 1 to 4. Of more the ones with
+    /// most hits are kept.
     pub max_rings: u8,
     /// Smallest radius, in mm.
     pub min_radius_mm: f32,
@@ -107,6 +133,12 @@ pub struct FinderConfig {
     /// Largest mean squared distance of a ring's hits from it, in mm^2. Uniform light in a
     /// hexagonal cell of 18 mm gives 5/72 x 18^2 = 22.5 mm^2.
     pub max_chi2_mm2: f32,
+    /// Least [significance](Ring::significance) of a ring: 0 is that of rings of which one is expected
+    /// by chance. Below 0 more chance alignments are kept; -100 keeps all.
+    pub min_significance: f32,
+    /// Most hits of one readout board in an event: one that has more is hot, and its hits are passed
+    /// over, as rings do not explain them. Four rings that lie on one board have some 60.
+    pub max_board_hits: u16,
     /// Hits whose times are within this of that of most others are looked at together, in units
     /// of 25/256 ns; 0 looks at all hits together.
     pub time_window: u8,
@@ -127,6 +159,8 @@ impl Default for FinderConfig {
             max_centre_mm: 125.0,
             road_mm: 10.5,
             max_chi2_mm2: 50.0,
+            min_significance: 0.0,
+            max_board_hits: 120,
             time_window: 20,
             seeds: 64,
             method: Method::Triplets,
@@ -146,6 +180,9 @@ pub enum FinderError {
     /// A length is not a positive number, or the radii are in the wrong order.
     #[error("lengths must be positive, and min_radius_mm below max_radius_mm")]
     Lengths,
+    /// The significance is not a number.
+    #[error("min_significance must be a number")]
+    Significance,
 }
 
 impl FinderConfig {
@@ -171,7 +208,23 @@ impl FinderConfig {
         if !(positive && ordered) {
             return Err(FinderError::Lengths);
         }
+        if !self.min_significance.is_finite() {
+            return Err(FinderError::Significance);
+        }
         Ok(())
+    }
+}
+
+impl FinderConfig {
+    /// Whether a ring is within all bounds but that of its significance.
+    fn allows(&self, ring: &Ring) -> bool {
+        let share = ring.r * (1.0 / self.max_radius_mm);
+        let expected = f32::from(self.min_hits_largest) * share * share;
+        let centre = ring.x * ring.x + ring.y * ring.y;
+        expected.max(f32::from(self.min_hits)) <= f32::from(ring.hits)
+            && ring.chi2 <= self.max_chi2_mm2
+            && (self.min_radius_mm..=self.max_radius_mm).contains(&ring.r)
+            && centre <= self.max_centre_mm * self.max_centre_mm
     }
 }
 
@@ -195,6 +248,53 @@ pub struct RingFinder {
 struct Found {
     rings: [Ring; MAX_RINGS],
     n: usize,
+    /// Rings on each disk.
+    on: [u8; DISKS],
+    /// There were more than there may be.
+    cut: bool,
+}
+
+impl Found {
+    const NONE: Self = Self {
+        rings: [Ring {
+            disk: 0,
+            significance: 0,
+            hits: 0,
+            x: 0.0,
+            y: 0.0,
+            r: 0.0,
+            chi2: 0.0,
+            time: 0.0,
+            time_spread: 0.0,
+        }; MAX_RINGS],
+        n: 0,
+        on: [0; DISKS],
+        cut: false,
+    };
+
+    /// Adds a ring; where its disk has `most` already, the one of all of them with the fewest hits
+    /// has to go, of several the last.
+    #[inline]
+    fn add(&mut self, ring: Ring, most: u8) {
+        let on = &mut self.on[usize::from(ring.disk) % DISKS];
+        if *on >= most {
+            self.cut = true;
+            let rings = self.rings[..self.n].iter().enumerate();
+            let rings = rings.filter(|(_, other)| other.disk == ring.disk);
+            let weakest = rings.rev().min_by_key(|(_, other)| other.hits);
+            let Some((i, _)) = weakest.filter(|(_, other)| other.hits < ring.hits) else {
+                return;
+            };
+            self.rings[i..self.n].rotate_left(1);
+            self.n -= 1;
+        } else {
+            *on += 1;
+        }
+        if let Some(place) = self.rings.get_mut(self.n) {
+            *place = ring;
+            self.n += 1;
+        }
+    }
 }
 
 impl RingFinder {
@@ -212,10 +312,6 @@ impl RingFinder {
     /// A configuration that [`FinderConfig::check`] refuses.
     pub fn with_simd(cfg: FinderConfig, simd: Simd) -> Result<Self, FinderError> {
         cfg.check()?;
-        let none = Found {
-            rings: [Ring::default(); MAX_RINGS],
-            n: 0,
-        };
         Ok(Self {
             cfg,
             simd,
@@ -225,7 +321,7 @@ impl RingFinder {
             hits: Hits::default(),
             lanes: PerLane::with_room(PMS_PER_DISK),
             turn: Vec::with_capacity(view::MAX_VIEWS),
-            found: [none; MAX_BATCH],
+            found: [Found::NONE; MAX_BATCH],
         })
     }
 
@@ -250,14 +346,12 @@ impl RingFinder {
             hits: &mut self.hits,
         });
         for found in &mut self.found[..count] {
-            found.n = 0;
+            (found.n, found.on, found.cut) = (0, [0; DISKS], false);
         }
-        self.turn.clear();
-        self.turn.extend(0..views as u8);
         self.simd.run(Rounds {
             cfg: &self.cfg,
             seeds: &self.seeds,
-            views: &mut self.views,
+            views: &mut self.views[..views],
             hits: &mut self.hits,
             lanes: &mut self.lanes,
             turn: &mut self.turn,
@@ -266,11 +360,9 @@ impl RingFinder {
             let Some(found) = self.found.get_mut(usize::from(view.event)) else {
                 continue;
             };
-            let free = found.rings[found.n..].iter_mut();
-            found.n += free
-                .zip(view.rings())
-                .map(|(slot, ring)| *slot = *ring)
-                .count();
+            for ring in view.found.rings() {
+                found.add(*ring, self.cfg.max_rings);
+            }
         }
         count
     }
@@ -281,6 +373,15 @@ impl RingFinder {
         self.found
             .get(n)
             .map_or(&[], |found| &found.rings[..found.n])
+    }
+}
+
+impl RingFinder {
+    /// Whether event `n` of the last batch had more rings on a disk than `max_rings`.
+    #[must_use]
+    #[inline]
+    pub fn was_cut(&self, n: usize) -> bool {
+        self.found.get(n).is_some_and(|found| found.cut)
     }
 }
 

@@ -11,7 +11,7 @@ mod points;
 use crate::simd::{LANES, Lanes};
 
 use super::fit::Circle;
-pub(super) use judge::{Claims, Quality, scores};
+pub(super) use judge::{Claims, Judge, Quality, scores};
 pub(super) use points::{Alike, Lane, NOWHERE, PerLane};
 
 /// Below this share of the largest, a determinant means that the points are on a line or in one

@@ -18,6 +18,8 @@ pub use decompress::{Decompress, DecompressOptions};
 pub use merge::{MergeHits, MergeHitsOptions};
 pub use rings::FindRings;
 
+use std::sync::Arc;
+
 use crate::pipeline::DynStage;
 use crate::registry::StageRegistry;
 use crate::rich::find::FinderConfig;
@@ -36,7 +38,11 @@ pub(crate) fn register(registry: &mut StageRegistry) {
     });
     registry.register("rings", |options: FinderConfig, env| {
         env.finder = Some(options);
-        let make = || FindRings::new(options).map_err(|error| error.to_string());
+        let stats = Arc::clone(&env.stats);
+        let make = || {
+            let stage = FindRings::with_stats(options, Arc::clone(&stats));
+            stage.map_err(|error| error.to_string())
+        };
         let Spreading { workers, .. } = env.spread;
         if workers == 0 {
             return Ok(DynStage::new("rings", make()?));

@@ -1,23 +1,74 @@
 //! Rings: hits into rings.
 
-use crate::l0::{Event, Reconstructed};
-use crate::rich::find::{FinderConfig, FinderError, RingFinder};
+use std::sync::Arc;
+
+use crate::l0::{Event, L0Stats, MAX_EVENT_HITS, Reconstructed};
+use crate::rich::Hit;
+use crate::rich::find::{FinderConfig, FinderError, MAX_BATCH, RingFinder};
+use crate::rich::geometry::board_of;
 use crate::stage::{Batch, Sink, Stage};
 
 /// Finds the rings of each event.
+///
+/// A readout board with more hits than rings explain is hot: its hits are passed over, so that it
+/// costs nobody else's rings, and it is counted.
 pub struct FindRings {
     finder: RingFinder,
+    max_board_hits: u16,
+    /// Where hot boards and events with too many rings are counted; several loops may do so.
+    stats: Arc<L0Stats>,
+    /// Hits of events with hot boards, without these.
+    cool: Vec<Hit>,
 }
 
 impl FindRings {
-    /// Makes the stage.
+    /// Makes the stage, which counts for itself.
     ///
     /// # Errors
     /// A configuration in which nothing could be a ring.
     pub fn new(config: FinderConfig) -> Result<Self, FinderError> {
+        Self::with_stats(config, L0Stats::new(1))
+    }
+
+    /// Makes the stage. The detector is shared evenly by as many boards as there are sources.
+    ///
+    /// # Errors
+    /// A configuration in which nothing could be a ring.
+    pub fn with_stats(config: FinderConfig, stats: Arc<L0Stats>) -> Result<Self, FinderError> {
         Ok(Self {
             finder: RingFinder::new(config)?,
+            max_board_hits: config.max_board_hits,
+            stats,
+            cool: Vec::with_capacity(MAX_BATCH * MAX_EVENT_HITS),
         })
+    }
+
+    /// Adds the hits of an event, without those of hot boards, to those that are kept here; where
+    /// they are, if there are hot boards.
+    #[cold]
+    fn cool_down(&mut self, hits: &[Hit]) -> Option<(usize, usize)> {
+        let boards = self.stats.sources.len().clamp(1, 16) as u8;
+        let mut counts = [0_u16; 16];
+        for hit in hits {
+            if let Some(count) = counts.get_mut(usize::from(board_of(hit.pm, boards))) {
+                *count += 1;
+            }
+        }
+        let is_hot = |count: u16| count > self.max_board_hits;
+        if !counts.iter().any(|&count| is_hot(count)) {
+            return None;
+        }
+        for (source, &count) in self.stats.sources.iter().zip(&counts) {
+            source.hot.add_shared(u64::from(is_hot(count)));
+        }
+        let board = |hit: &Hit| counts.get(usize::from(board_of(hit.pm, boards)));
+        let start = self.cool.len();
+        // There is room for the most hits of a batch.
+        let cool = hits
+            .iter()
+            .filter(|hit| board(hit).is_some_and(|&n| !is_hot(n)));
+        self.cool.extend(cool);
+        Some((start, self.cool.len()))
     }
 }
 
@@ -27,9 +78,25 @@ impl Stage for FindRings {
 
     fn process(&mut self, batch: &mut Batch<Event>, out: &mut impl Sink<Reconstructed>) {
         while !batch.is_empty() {
-            let hits = batch.as_slice().iter().map(Event::hits);
+            let mut places = [None; MAX_BATCH];
+            self.cool.clear();
+            for (place, event) in places.iter_mut().zip(batch.as_slice()) {
+                let hits = event.hits();
+                if hits.len() > usize::from(self.max_board_hits) {
+                    *place = self.cool_down(hits);
+                }
+            }
+            let cool = &self.cool;
+            let hits = batch.as_slice().iter().zip(places);
+            let hits = hits.map(|(event, place)| match place {
+                Some((start, end)) => &cool[start..end],
+                None => event.hits(),
+            });
             let found = self.finder.find_batch(hits);
             for (n, event) in batch.drain_front(found).enumerate() {
+                if self.finder.was_cut(n) {
+                    self.stats.events.rings_cut.add_shared(1);
+                }
                 out.push(event.reconstructed(self.finder.rings(n)));
             }
         }

@@ -14,4 +14,5 @@ mod decompress;
 mod merge;
 mod nothing_but_work;
 mod registry;
+mod rings;
 mod spread;

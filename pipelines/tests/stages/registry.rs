@@ -62,7 +62,7 @@ fn a_typo_in_an_option_is_named_beside_those_that_there_are() {
     assert_eq!(
         refusal(&CHAIN.replace("radius_mm", "radius")),
         "stage `decide`: unknown field `radius`, expected one of `name`, `min_rings`, \
-         `max_rings`, `radius_mm`, `max_chi2_mm2`, `disk`, `min_hits`, `max_hits`, `prescale` \
+         `max_rings`, `radius_mm`, `max_chi2_mm2`, `min_significance`, `disk`, `min_hits`, `max_hits`, `prescale` \
          in `rule`"
     );
     assert_eq!(

@@ -296,7 +296,7 @@ fn the_event_file_is_as_documented() {
                 (word >> 22 & 0x3ff) as f32,
             ];
             assert_eq!(lengths.map(|length| length / 4.0), [ring.x, ring.y, ring.r]);
-            assert_eq!((word >> 32 & 1) as u16, ring.disk);
+            assert_eq!((word >> 32 & 1) as u8, ring.disk);
             assert_eq!(word >> 33, u64::from(ring.hits));
         }
         assert!(

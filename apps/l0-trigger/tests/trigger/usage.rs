@@ -201,6 +201,7 @@ fn a_run_on_chosen_memory_ends_as_on_any() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a mistake after the other")]
 fn wrong_configurations_are_named() {
     let folder = Folder::new();
     for (text, named) in [

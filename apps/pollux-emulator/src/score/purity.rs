@@ -60,7 +60,7 @@ pub fn owner_of(event: &TruthEvent, fit: &Ring, cfg: &FinderConfig) -> Option<us
         let off = ((x - fit.x).hypot(y - fit.y) - fit.r).abs();
         let late = (f32::from(hit.fine) - fit.time).abs();
         let in_time = cfg.time_window == 0 || late <= f32::from(cfg.time_window);
-        if u16::from(disk_of(hit.pm)) != fit.disk || off > cfg.road_mm || !in_time {
+        if disk_of(hit.pm) != fit.disk || off > cfg.road_mm || !in_time {
             continue;
         }
         total += 1;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod finder;
 mod layout;
 mod loopback;
 mod no_alloc;

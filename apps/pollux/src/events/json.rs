@@ -82,7 +82,7 @@ pub(super) fn line(
     } = *facts;
     let ns = |fine: f32| f64::from(fine) * FINE_NS;
     let rings = rings.iter().map(|ring| Ring {
-        disk: ring.disk,
+        disk: ring.disk.into(),
         x: ring.x,
         y: ring.y,
         r: ring.r,

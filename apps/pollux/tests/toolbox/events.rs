@@ -13,7 +13,7 @@ const EVENTS: u16 = 300;
 
 fn ring(n: u16) -> Ring {
     Ring {
-        disk: n % 2,
+        disk: (n % 2) as u8,
         x: -12.5,
         y: 3.0,
         r: f32::from(100 + n % 100),
@@ -21,6 +21,7 @@ fn ring(n: u16) -> Ring {
         chi2: 21.5,
         time: 128.0,
         time_spread: 3.0,
+        ..Ring::default()
     }
 }
 

@@ -238,7 +238,7 @@ impl Recording {
         let ring = |n: usize| {
             let [x, y, r, chi2, time, time_spread] = std::array::from_fn(|i| lengths[i][n]);
             Ring {
-                disk: disks[n].into(),
+                disk: disks[n],
                 x,
                 y,
                 r,
@@ -246,6 +246,7 @@ impl Recording {
                 chi2,
                 time: time / FINE_NS,
                 time_spread: time_spread / FINE_NS,
+                ..Ring::default()
             }
         };
         Ok((0..range.len()).map(ring).collect())

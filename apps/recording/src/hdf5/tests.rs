@@ -31,7 +31,7 @@ fn event(n: u16) -> Event {
         fine: i % 256,
     };
     let ring = |i: u16| Ring {
-        disk: i % 2,
+        disk: (i % 2) as u8,
         x: -12.5 + f32::from(n),
         y: f32::from(i),
         r: 180.25,
@@ -39,6 +39,7 @@ fn event(n: u16) -> Event {
         chi2: 21.5,
         time: 3.0,
         time_spread: 2.0,
+        ..Ring::default()
     };
     let hits: Vec<_> = (0..n % 40).map(hit).collect();
     Event {

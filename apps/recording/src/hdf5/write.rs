@@ -434,7 +434,7 @@ impl RingColumns {
     }
 
     fn push(&mut self, ring: &Ring) {
-        self.disk.push(ring.disk as u8);
+        self.disk.push(ring.disk);
         self.x.push(ring.x);
         self.y.push(ring.y);
         self.r.push(ring.r);

@@ -1,11 +1,10 @@
 //! The search for rings in views, in rounds: a ring for each view and round.
 
 use super::seeds::Seeds;
-use super::view::{Hits, MAX_VIEWS, View};
+use super::settle::judge;
+use super::view::{Hits, MAX_VIEWS, Taken, View};
 use super::{FinderConfig, Ring};
-use crate::rich::lanes::{
-    Alike, Circles, Claims, Lane, Near, PerLane, Quality, Sums, fit_all, scores,
-};
+use crate::rich::lanes::{Alike, Circles, Claims, Lane, Near, PerLane, Sums, fit_all, scores};
 use crate::simd::{Kernel, LANES, Lanes, TABLE};
 
 /// Hits above which one ring is hardly ever all.
@@ -13,6 +12,8 @@ const ONE_RING: usize = 32;
 /// Circles that are narrowed down of those that are proposed for a view: with four, of 10 000
 /// rings 6 more are found in events of two rings, and 20 more in events of four.
 const CANDIDATES: usize = 2;
+/// Searches of a view whose rings are in doubt.
+const SEARCHES: usize = 3;
 /// Views whose circles are narrowed down at once.
 const GROUP: usize = LANES / CANDIDATES;
 /// Widths of the roads, in units of the final one, by which the circle through all hits is
@@ -21,14 +22,14 @@ const FROM_ALL: [(f32, bool); 3] = [(3.0, false), (1.5, false), (1.0, true)];
 /// The same for circles that were proposed, which are near already.
 const FROM_SEED: [(f32, bool); 2] = [(1.5, false), (1.0, true)];
 
-/// Rounds, until no view has another ring.
+/// Rounds, until no view has another ring, and again for the views whose rings are in doubt.
 pub(super) struct Rounds<'a> {
     pub(super) cfg: &'a FinderConfig,
     pub(super) seeds: &'a Seeds,
     pub(super) views: &'a mut [View],
     pub(super) hits: &'a mut Hits,
     pub(super) lanes: &'a mut PerLane,
-    /// The views to be looked at.
+    /// Room for the views to be looked at.
     pub(super) turn: &'a mut Vec<u8>,
 }
 
@@ -46,7 +47,55 @@ impl Kernel for Rounds<'_> {
             turn,
         } = self;
         let round = Round::<V> { isa, cfg, seeds };
-        turn.retain(|&view| views[usize::from(view)].may_have_more(cfg));
+        let mut taken = Taken::default();
+        turn.clear();
+        for (number, view) in views.iter().enumerate() {
+            if view.may_have_more(cfg, &mut taken) {
+                turn.push(number as u8);
+            }
+        }
+        // Those that were searched.
+        let (mut all, count) = ([0; MAX_VIEWS], turn.len());
+        all[..count].copy_from_slice(turn);
+        let mut searched = count;
+        for left in (0..SEARCHES).rev() {
+            round.search(views, hits, lanes, turn, &mut taken);
+            turn.clear();
+            for &number in &all[..searched] {
+                let view = &mut views[usize::from(number)];
+                if let Some(score) = judge::<V>(isa, cfg, view, hits, left == 0) {
+                    view.again(score, hits, &mut taken);
+                    turn.push(number);
+                }
+            }
+            if turn.is_empty() {
+                break;
+            }
+            searched = turn.len();
+            all[..searched].copy_from_slice(turn);
+        }
+    }
+}
+
+/// What all steps of a round need.
+struct Round<'a, V: Lanes> {
+    isa: V::Isa,
+    cfg: &'a FinderConfig,
+    seeds: &'a Seeds,
+}
+
+impl<V: Lanes> Round<'_, V> {
+    /// Looks for rings in views, one after the other in each, until there is no more.
+    #[inline(always)]
+    fn search(
+        &self,
+        views: &mut [View],
+        hits: &mut Hits,
+        lanes: &mut PerLane,
+        turn: &mut Vec<u8>,
+        taken: &mut Taken,
+    ) {
+        let cfg = self.cfg;
         while !turn.is_empty() {
             let (mut group, mut grouped) = ([0; LANES], 0);
             let (mut hard, mut hards) = ([0; MAX_VIEWS], 0);
@@ -64,7 +113,7 @@ impl Kernel for Rounds<'_> {
                 if grouped < LANES && next + 1 < count {
                     continue;
                 }
-                let found = round.one_ring_each(views, hits, &group[..grouped], lanes);
+                let found = self.one_ring_each(views, hits, &group[..grouped], lanes);
                 for (lane, &number) in group[..grouped].iter().enumerate() {
                     let view = &mut views[usize::from(number)];
                     let Some(ring) = found[lane] else {
@@ -72,37 +121,28 @@ impl Kernel for Rounds<'_> {
                         hards += 1;
                         continue;
                     };
-                    view.add(ring, |i| lanes.claimed(lane, i), hits, cfg);
+                    view.add(ring, |i| lanes.claimed(lane, i), hits, cfg, taken);
                     turn[left] = number;
-                    left += usize::from(view.may_have_more(cfg));
+                    left += usize::from(view.may_have_more(cfg, taken));
                 }
                 grouped = 0;
             }
             for group in hard[..hards].chunks(GROUP) {
-                let found = round.strongest_each(views, hits, group, lanes);
+                let found = self.strongest_each(views, hits, group, lanes);
                 for (&number, found) in group.iter().zip(found) {
                     let Some((lane, ring)) = found else {
                         continue;
                     };
                     let view = &mut views[usize::from(number)];
-                    view.add(ring, |i| lanes.claimed(lane, i), hits, cfg);
+                    view.add(ring, |i| lanes.claimed(lane, i), hits, cfg, taken);
                     turn[left] = number;
-                    left += usize::from(view.may_have_more(cfg));
+                    left += usize::from(view.may_have_more(cfg, taken));
                 }
             }
             turn.truncate(left);
         }
     }
-}
 
-/// What all steps of a round need.
-struct Round<'a, V: Lanes> {
-    isa: V::Isa,
-    cfg: &'a FinderConfig,
-    seeds: &'a Seeds,
-}
-
-impl<V: Lanes> Round<'_, V> {
     /// For each view of a group the ring that nearly all of its hits agree on.
     #[inline(always)]
     fn one_ring_each(
@@ -111,7 +151,7 @@ impl<V: Lanes> Round<'_, V> {
         hits: &mut Hits,
         group: &[u8],
         lanes: &mut PerLane,
-    ) -> [Option<Ring>; LANES] {
+    ) -> [Option<(Ring, usize)>; LANES] {
         let mut of = [Lane::default(); LANES];
         let mut needed = [f32::INFINITY; LANES];
         for ((of, needed), &number) in of.iter_mut().zip(&mut needed).zip(group) {
@@ -122,9 +162,9 @@ impl<V: Lanes> Round<'_, V> {
         hits.spread::<V>(self.isa, &of, lanes);
         let start = fit_all(self.isa, lanes, false);
         let circles = self.narrow(start, lanes, &FROM_ALL);
-        let (quality, claims) = lanes.claim(self.isa, circles, self.cfg.road_mm);
-        let enough = V::load(self.isa, &needed).le(quality.own);
-        let good = V::bits(V::and(self.good(circles, &quality), enough));
+        let claims = lanes.claim(self.isa, circles, self.cfg.road_mm);
+        let enough = V::load(self.isa, &needed).le(claims.own);
+        let good = V::bits(V::and(self.good(circles, &claims), enough));
         let ring = rings(circles, &claims);
         std::array::from_fn(|lane| (good >> lane & 1 == 1).then(|| ring(lane)))
     }
@@ -137,7 +177,7 @@ impl<V: Lanes> Round<'_, V> {
         hits: &mut Hits,
         group: &[u8],
         lanes: &mut PerLane,
-    ) -> [Option<(usize, Ring)>; GROUP] {
+    ) -> [Option<(usize, (Ring, usize))>; GROUP] {
         let mut of = [Lane::default(); LANES];
         let mut widths = &FROM_SEED[..];
         let [mut cx, mut cy, mut r] = [[0.0; LANES]; 3];
@@ -161,8 +201,8 @@ impl<V: Lanes> Round<'_, V> {
         let load = |values| V::load(self.isa, values);
         let proposed = Circles::at(load(&cx), load(&cy), load(&r));
         let circles = self.narrow(proposed, lanes, widths);
-        let (quality, claims) = lanes.claim(self.isa, circles, self.cfg.road_mm);
-        let scores = quality.score.only(self.good(circles, &quality)).store();
+        let claims = lanes.claim(self.isa, circles, self.cfg.road_mm);
+        let scores = claims.score.only(self.good(circles, &claims)).store();
         let ring = rings(circles, &claims);
         let mut found = [None; GROUP];
         for (place, slot) in found.iter_mut().enumerate() {
@@ -191,17 +231,17 @@ impl<V: Lanes> Round<'_, V> {
 
     /// Which circles are rings.
     #[inline(always)]
-    fn good(&self, circles: Circles<V>, quality: &Quality<V>) -> V::Mask {
+    fn good(&self, circles: Circles<V>, claims: &Claims<V>) -> V::Mask {
         let cfg = self.cfg;
         let c = |value: f32| V::splat(self.isa, value);
         let share = circles.r * c(1.0 / cfg.max_radius_mm);
         let expected = c(f32::from(cfg.min_hits_largest)) * share * share;
         let min_hits = f32::from(cfg.min_hits);
         let evidence = V::and(
-            expected.max(c(min_hits)).le(quality.hits),
-            c(min_hits - 1.0).le(quality.own),
+            expected.max(c(min_hits)).le(claims.hits),
+            c(min_hits - 1.0).le(claims.own),
         );
-        let good = V::and(evidence, quality.chi2.le(c(cfg.max_chi2_mm2)));
+        let good = V::and(evidence, claims.chi2.le(c(cfg.max_chi2_mm2)));
         V::and(good, self.in_range(circles))
     }
 
@@ -271,21 +311,28 @@ impl<V: Lanes> Round<'_, V> {
     }
 }
 
-/// The rings that circles make of what they claimed: that of a lane, of either disk.
+/// The rings that circles make of what is in their roads: that of a lane, of either disk, and how
+/// many hits it claims.
 #[inline(always)]
-fn rings<V: Lanes>(circles: Circles<V>, claims: &Claims<V>) -> impl Fn(usize) -> Ring + use<V> {
-    let [hits, chi2] = [claims.hits.store(), claims.chi2.store()];
+fn rings<V: Lanes>(
+    circles: Circles<V>,
+    claims: &Claims<V>,
+) -> impl Fn(usize) -> (Ring, usize) + use<V> {
+    let [hits, own, chi2] = [&claims.hits, &claims.own, &claims.chi2].map(|of| of.store());
     let [time, time_spread] = [claims.time.store(), claims.time_spread.store()];
     let [x, y, r] = [circles.x.store(), circles.y.store(), circles.r.store()];
-    move |lane| Ring {
-        disk: 0,
-        hits: hits[lane] as u16,
-        x: x[lane],
-        y: y[lane],
-        r: r[lane],
-        chi2: chi2[lane],
-        time: time[lane],
-        time_spread: time_spread[lane],
+    move |lane| {
+        let ring = Ring {
+            hits: hits[lane] as u16,
+            x: x[lane],
+            y: y[lane],
+            r: r[lane],
+            chi2: chi2[lane],
+            time: time[lane],
+            time_spread: time_spread[lane],
+            ..Ring::default()
+        };
+        (ring, own[lane] as usize)
     }
 }
 

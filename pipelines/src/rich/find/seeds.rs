@@ -81,6 +81,26 @@ fn grid(reach: f32) -> Vec<[[f32; LANES]; 2]> {
     rows.collect()
 }
 
+/// The same numbers each time that look like chance, by a xorshift generator (Marsaglia 2003: 13,
+/// 17, 5).
+pub(super) struct Numbers(u32);
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Self(0x9E37_79B9)
+    }
+}
+
+impl Numbers {
+    /// The next number below `n`, which is below 2^32.
+    pub(super) fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 17;
+        self.0 ^= self.0 << 5;
+        ((u64::from(self.0) * n as u64) >> 32) as usize
+    }
+}
+
 /// Three different indices below `n` at a time: all of them where they are no more than
 /// `limit`, else `limit` drawn ones, the same for the same `n`.
 pub(super) struct Triplets {
@@ -89,8 +109,8 @@ pub(super) struct Triplets {
     all: bool,
     /// The next triplet, where all are handed out in turn.
     next: [usize; 3],
-    /// State of the generator, where they are drawn.
-    state: u32,
+    /// Those that are drawn.
+    numbers: Numbers,
 }
 
 impl Triplets {
@@ -102,17 +122,8 @@ impl Triplets {
             left: every.min(limit),
             all: every <= limit,
             next: [0, 1, 2],
-            state: 0x9E37_79B9,
+            numbers: Numbers::default(),
         }
-    }
-
-    /// A number below `n`, by a xorshift generator (Marsaglia 2003: 13, 17, 5).
-    fn draw(&mut self, n: usize) -> usize {
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 17;
-        self.state ^= self.state << 5;
-        // `n` is at most 64: the product needs 38 bits.
-        ((u64::from(self.state) * n as u64) >> 32) as usize
     }
 }
 
@@ -135,10 +146,10 @@ impl Iterator for Triplets {
             return Some(triplet);
         }
         // Drawn from n, n - 1 and n - 2 numbers, then moved past those that are taken.
-        let i = self.draw(self.n);
-        let j = self.draw(self.n - 1);
+        let i = self.numbers.below(self.n);
+        let j = self.numbers.below(self.n - 1);
         let j = j + usize::from(j >= i);
-        let k = self.draw(self.n - 2);
+        let k = self.numbers.below(self.n - 2);
         let k = k + usize::from(k >= i.min(j));
         let k = k + usize::from(k >= i.max(j));
         Some([i, j, k])

@@ -40,7 +40,7 @@ fn assert_found(rings: &[Ring], truth: &[(u8, Circle)]) {
     assert_eq!(rings.len(), truth.len(), "{rings:?}");
     for (disk, circle) in truth {
         assert!(
-            rings.iter().any(|ring| ring.disk == u16::from(*disk)
+            rings.iter().any(|ring| ring.disk == *disk
                 && (ring.x - circle.x).hypot(ring.y - circle.y) < 10.0
                 && (ring.r - circle.r).abs() < 6.0),
             "{circle:?} not in {rings:?}"

@@ -1,5 +1,6 @@
 //! What the finder looks at: the hits of one time on one disk.
 
+use super::seeds::Numbers;
 use super::word::{time, x, y};
 use super::{FinderConfig, MAX_BATCH, MAX_RINGS_PER_DISK, Ring};
 use crate::rich::geometry::{DISKS, PMS_PER_DISK};
@@ -13,6 +14,8 @@ pub(super) const MAX_VIEWS: usize = MAX_BATCH * MAX_TIMES * DISKS;
 /// Places for the hits of all views. A vector is stored whole, wherever its first lane belongs, so
 /// behind each view there may be one more.
 const PLACES: usize = MAX_VIEWS * (PMS_PER_DISK + LANES);
+/// Rings of a view: one more than a disk may have, which tells that there are too many.
+pub(super) const PLACES_FOR_RINGS: usize = MAX_RINGS_PER_DISK + 1;
 /// Up to so many lanes are filled one by one, more of them row by row.
 const FEW: usize = 4;
 
@@ -33,7 +36,8 @@ pub(super) struct Hits {
 
 impl Default for Hits {
     fn default() -> Self {
-        let numbers = || vec![0.0; PMS_PER_DISK].into_boxed_slice();
+        // Whole vectors of them.
+        let numbers = || vec![0.0; PMS_PER_DISK + LANES].into_boxed_slice();
         let words = |places| vec![0; places].into_boxed_slice();
         Self {
             words: words(PLACES),
@@ -101,6 +105,31 @@ impl Hits {
         }
     }
 
+    /// The hits of a view in whole vectors: behind the last there is [`NOWHERE`].
+    #[inline(always)]
+    pub(super) fn vectors(&mut self, of: Lane) -> Vectors<'_> {
+        self.points(of.start, of.total);
+        let end = of.total.next_multiple_of(LANES);
+        self.x[of.total..end].fill(NOWHERE);
+        let [x, y, time] = [&self.x, &self.y, &self.time].map(|of| of[..end].as_chunks().0);
+        Vectors {
+            n: of.total,
+            x,
+            y,
+            time,
+        }
+    }
+
+    /// Puts the hits of a view into another order, the same for as many (D. E. Knuth, "The Art of
+    /// Computer Programming" 2, algorithm 3.4.2P).
+    fn shuffle(&mut self, of: Lane) {
+        let words = &mut self.words[of.start..of.start + of.total];
+        let mut numbers = Numbers::default();
+        for n in (2..=words.len()).rev() {
+            words.swap(n - 1, numbers.below(n));
+        }
+    }
+
     /// Puts those of a view's own hits that were claimed behind the others.
     #[inline(always)]
     fn claim(&mut self, start: usize, own: usize, claimed: impl Fn(usize) -> bool) {
@@ -118,6 +147,54 @@ impl Hits {
     }
 }
 
+/// Hits of one view, sixteen at a time.
+pub(super) struct Vectors<'a> {
+    /// How many they are.
+    pub(super) n: usize,
+    pub(super) x: &'a [[f32; LANES]],
+    pub(super) y: &'a [[f32; LANES]],
+    pub(super) time: &'a [[f32; LANES]],
+}
+
+/// Rings that have been found on each disk of each event.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Taken([[u8; DISKS]; MAX_BATCH]);
+
+impl Taken {
+    #[inline(always)]
+    fn on(&mut self, view: &View) -> Option<&mut u8> {
+        let disks = self.0.get_mut(usize::from(view.event))?;
+        disks.get_mut(usize::from(view.disk))
+    }
+}
+
+/// Rings that explain the hits of a view together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Solution {
+    rings: [Ring; PLACES_FOR_RINGS],
+    n: usize,
+    /// How well they explain them.
+    score: f32,
+}
+
+impl Solution {
+    #[inline(always)]
+    pub(super) fn rings(&self) -> &[Ring] {
+        self.rings.get(..self.n).unwrap_or(&[])
+    }
+
+    #[inline(always)]
+    pub(super) fn rings_mut(&mut self) -> &mut [Ring] {
+        self.rings.get_mut(..self.n).unwrap_or_default()
+    }
+
+    /// Without ring `i`.
+    pub(super) fn remove(&mut self, i: usize) {
+        self.rings[i..self.n].rotate_left(1);
+        self.n -= 1;
+    }
+}
+
 /// The hits of one time on one disk, and the rings in them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct View {
@@ -126,8 +203,10 @@ pub(super) struct View {
     hits: Lane,
     pub(super) event: u8,
     disk: u8,
-    rings: [Ring; MAX_RINGS_PER_DISK],
-    found: usize,
+    /// The rings that were found.
+    pub(super) found: Solution,
+    /// The best ones of earlier searches, if there were any.
+    before: Option<Solution>,
 }
 
 impl View {
@@ -140,12 +219,8 @@ impl View {
             total: n,
             own: n,
         };
-        (self.event, self.disk, self.found) = (event, disk, 0);
-    }
-
-    /// The rings that were found.
-    pub(super) fn rings(&self) -> &[Ring] {
-        &self.rings[..self.found]
+        (self.event, self.disk, self.found.n) = (event, disk, 0);
+        self.before = None;
     }
 
     /// Where its hits are.
@@ -163,32 +238,70 @@ impl View {
         Alike { x, y, z }
     }
 
-    /// Whether there may be one more ring: one of its hits may be another's.
+    /// Whether there may be one more ring: one of its hits may be another's. One more than a disk
+    /// may have is looked for, so that it is known when there are too many.
     #[inline(always)]
-    pub(super) fn may_have_more(&self, cfg: &FinderConfig) -> bool {
-        self.hits.own + 1 >= usize::from(cfg.min_hits) && self.found < usize::from(cfg.max_rings)
+    pub(super) fn may_have_more(&self, cfg: &FinderConfig, taken: &mut Taken) -> bool {
+        self.hits.own + 1 >= usize::from(cfg.min_hits)
+            && taken.on(self).is_some_and(|n| *n <= cfg.max_rings)
     }
 
-    /// Adds a ring; `claimed` says of each of its own hits whether the ring has it.
+    /// Adds a ring that has so many of the view's own hits; `claimed` says of each whether it has
+    /// it.
     #[inline(always)]
     pub(super) fn add(
         &mut self,
-        ring: Ring,
+        (ring, own): (Ring, usize),
         claimed: impl Fn(usize) -> bool,
         of: &mut Hits,
         cfg: &FinderConfig,
+        taken: &mut Taken,
     ) {
-        let disk = u16::from(self.disk);
-        if let Some(slot) = self.rings.get_mut(self.found) {
+        let disk = self.disk;
+        if let Some(slot) = self.found.rings.get_mut(self.found.n) {
             *slot = Ring { disk, ..ring };
-            self.found += 1;
+            self.found.n += 1;
         }
-        let Lane { start, own, .. } = self.hits;
-        self.hits.own -= usize::from(ring.hits);
+        if let Some(n) = taken.on(self) {
+            *n += 1;
+        }
+        let before = self.hits.own;
+        self.hits.own -= own;
         // If no ring can be left, nobody asks which hits they are.
-        if self.hits.own + 1 < usize::from(cfg.min_hits) {
-            return;
+        if self.may_have_more(cfg, taken) {
+            of.claim(self.hits.start, before, claimed);
         }
-        of.claim(start, own, claimed);
+    }
+
+    /// Begins again with all hits, in another order: other circles are proposed then. What was
+    /// found, of this score, is kept if it is the best so far.
+    pub(super) fn again(&mut self, score: f32, of: &mut Hits, taken: &mut Taken) {
+        of.shuffle(self.hits);
+        if let Some(n) = taken.on(self) {
+            *n -= self.found.n as u8;
+        }
+        self.found.score = score;
+        self.keep_best();
+        self.before = Some(self.found);
+        self.found.n = 0;
+        self.hits.own = self.hits.total;
+    }
+
+    /// Whether it has been searched before.
+    #[inline(always)]
+    pub(super) fn is_searched_again(&self) -> bool {
+        self.before.is_some()
+    }
+
+    /// Ends the searches, of which the last has this score: the best has the word.
+    pub(super) fn end(&mut self, score: f32) {
+        self.found.score = score;
+        self.keep_best();
+    }
+
+    fn keep_best(&mut self) {
+        if let Some(before) = self.before.take().filter(|b| b.score >= self.found.score) {
+            self.found = before;
+        }
     }
 }

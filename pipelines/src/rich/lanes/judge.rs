@@ -67,13 +67,9 @@ impl<V: Lanes> Power<V> {
 /// How well circles describe the points in their roads.
 pub(crate) struct Quality<V> {
     /// Points in the road.
-    pub(crate) hits: V,
-    /// Those that are their own evidence.
-    pub(crate) own: V,
+    hits: V,
     /// Mean squared distance of all of them.
     pub(crate) chi2: V,
-    /// Sum over their own evidence of 1 - (distance / road)^2: how many, and how near.
-    pub(crate) score: V,
 }
 
 impl<V: Lanes> Quality<V> {
@@ -81,54 +77,31 @@ impl<V: Lanes> Quality<V> {
     #[inline(always)]
     pub(crate) fn of(isa: V::Isa, points: &PerLane, of: Circles<V>, road: f32) -> Self {
         let judge = Judge::new(isa, of, road);
-        let mut sums = Self::none(isa);
-        for i in 0..points.len {
-            let (x, y, own) = points.row_at::<V>(isa, i);
-            let (dx, dy) = (x - of.x, y - of.y);
-            sums.add(&judge, dx * dx + dy * dy, own);
-        }
-        sums.mean(&judge)
-    }
-
-    #[inline(always)]
-    fn none(isa: V::Isa) -> Self {
         let zero = V::splat(isa, 0.0);
-        Self {
+        let mut sums = Self {
             hits: zero,
-            own: zero,
             chi2: zero,
-            score: zero,
+        };
+        for i in 0..points.len {
+            let (x, y, _) = points.row_at::<V>(isa, i);
+            let (dx, dy) = (x - of.x, y - of.y);
+            let u2 = judge.off(dx * dx + dy * dy);
+            let inside = u2.le(judge.one);
+            sums.hits = sums.hits.plus(inside, judge.one);
+            sums.chi2 = sums.chi2.plus(inside, u2);
         }
-    }
-
-    /// Adds points at the square of such distances from the centres.
-    #[inline(always)]
-    fn add(&mut self, judge: &Judge<V>, z: V, own: V::Mask) {
-        let u = (z - judge.r2) * judge.per;
-        let u2 = u * u;
-        let inside = u2.le(judge.one);
-        let own = V::and(own, inside);
-        self.hits = self.hits.plus(inside, judge.one);
-        self.own = self.own.plus(own, judge.one);
-        self.chi2 = self.chi2.plus(inside, u2);
-        self.score = self.score.plus(own, judge.one - u2);
-    }
-
-    /// When all are added.
-    #[inline(always)]
-    fn mean(self, judge: &Judge<V>) -> Self {
-        let squares = self.chi2 * (judge.road * judge.road);
+        let squares = sums.chi2 * (judge.road * judge.road);
         Self {
-            chi2: squares / self.hits.max(judge.one),
-            ..self
+            chi2: squares / sums.hits.max(judge.one),
+            ..sums
         }
     }
 }
 
 /// What points are judged by.
-struct Judge<V> {
-    one: V,
-    road: V,
+pub(crate) struct Judge<V> {
+    pub(crate) one: V,
+    pub(crate) road: V,
     r2: V,
     /// Makes d^2 - r^2 a distance from the circle in units of the road's half width.
     per: V,
@@ -136,7 +109,7 @@ struct Judge<V> {
 
 impl<V: Lanes> Judge<V> {
     #[inline(always)]
-    fn new(isa: V::Isa, of: Circles<V>, road: f32) -> Self {
+    pub(crate) fn new(isa: V::Isa, of: Circles<V>, road: f32) -> Self {
         let (one, road) = (V::splat(isa, 1.0), V::splat(isa, road));
         let twice = (of.r + of.r) * road;
         Self {
@@ -146,54 +119,65 @@ impl<V: Lanes> Judge<V> {
             per: one / twice.max(V::splat(isa, 1e-3)),
         }
     }
+
+    /// The square of a point's distance from the circle in units of the road's half width, by that
+    /// of its distance from the centre.
+    #[inline(always)]
+    pub(crate) fn off(&self, z: V) -> V {
+        let u = (z - self.r2) * self.per;
+        u * u
+    }
 }
 
 impl PerLane {
     /// Judges circles, and has them claim those of each lane's own points that are in their roads;
     /// `road` is half the width in mm.
     #[inline(always)]
-    pub(crate) fn claim<V: Lanes>(
-        &mut self,
-        isa: V::Isa,
-        of: Circles<V>,
-        road: f32,
-    ) -> (Quality<V>, Claims<V>) {
+    pub(crate) fn claim<V: Lanes>(&mut self, isa: V::Isa, of: Circles<V>, road: f32) -> Claims<V> {
         let judge = Judge::new(isa, of, road);
-        let mut quality = Quality::none(isa);
         let (zero, one, road) = (V::splat(isa, 0.0), judge.one, judge.road);
-        let (mut hits, mut squares, mut time, mut time2) = (zero, zero, zero, zero);
+        let [mut hits, mut claimed, mut score] = [zero; 3];
+        let [mut squares, mut time, mut time2] = [zero; 3];
         for i in 0..self.len {
             let (x, y, own) = self.row_at::<V>(isa, i);
             let t = V::load(isa, &self.time[i]);
             let (dx, dy) = (x - of.x, y - of.y);
             let z = dx * dx + dy * dy;
-            quality.add(&judge, z, own);
             let d = z.sqrt() - of.r;
-            let inside = V::and(d.max(zero - d).le(road), own);
+            let inside = d.max(zero - d).le(road);
+            let own = V::and(inside, own);
             hits = hits.plus(inside, one);
+            claimed = claimed.plus(own, one);
+            score = score.plus(own, one - judge.off(z));
             squares = squares.plus(inside, d * d);
             time = time.plus(inside, t);
             time2 = time2.plus(inside, t * t);
-            self.claimed[i] = V::bits(inside);
+            self.claimed[i] = V::bits(own);
         }
         let per = hits.max(one);
         let time = time / per;
         let variance = (time2 / per - time * time).max(zero);
-        let claims = Claims {
+        Claims {
             hits,
+            own: claimed,
+            score,
             chi2: squares / per,
             time,
             time_spread: variance.sqrt(),
-        };
-        (quality.mean(&judge), claims)
+        }
     }
 }
 
-/// What circles claimed.
+/// What circles have in their roads: what they claim, and what others claimed before.
 pub(crate) struct Claims<V> {
     /// Points in the road.
     pub(crate) hits: V,
-    /// Their mean squared distance.
+    /// Those that are their own evidence, which are claimed.
+    pub(crate) own: V,
+    /// Sum over these of 1 - (distance / road)^2: how many, and how near. Distances are as in
+    /// [`scores`].
+    pub(crate) score: V,
+    /// The mean squared distance of all points in the road.
     pub(crate) chi2: V,
     /// The mean and the standard deviation of their times.
     pub(crate) time: V,

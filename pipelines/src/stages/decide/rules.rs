@@ -52,6 +52,9 @@ pub struct RuleOptions {
     pub radius_mm: [f32; 2],
     /// Largest mean squared distance of its hits from a ring that counts, in mm^2.
     pub max_chi2_mm2: f32,
+    /// Least significance of a ring that counts: minus the decimal logarithm of the number of rings
+    /// that are expected by chance among the hits around it.
+    pub min_significance: f32,
     /// Disk of a ring that counts: 0 or 1; without it, either.
     pub disk: Option<u16>,
     /// Fewest hits of the event.
@@ -70,6 +73,7 @@ impl Default for RuleOptions {
             max_rings: MAX_RINGS,
             radius_mm: [0.0, ANY_RADIUS_MM],
             max_chi2_mm2: f32::INFINITY,
+            min_significance: 0.0,
             disk: None,
             min_hits: 0,
             max_hits: u16::MAX,
@@ -93,6 +97,9 @@ impl fmt::Display for RuleOptions {
         }
         if self.max_chi2_mm2.is_finite() {
             write!(f, ", chi2 up to {} mm2", self.max_chi2_mm2)?;
+        }
+        if self.min_significance > 0.0 {
+            write!(f, ", significance {} or more", self.min_significance)?;
         }
         if let Some(disk) = self.disk {
             write!(f, ", on disk {disk}")?;
@@ -140,6 +147,7 @@ impl RuleOptions {
             max_rings,
             radius_mm: [low, high],
             max_chi2_mm2: chi2,
+            min_significance: significance,
             min_hits,
             max_hits,
             prescale,
@@ -157,6 +165,11 @@ impl RuleOptions {
         }
         if chi2.is_nan() || chi2 < 0.0 {
             return Err(format!("max_chi2_mm2 = {chi2}: it must not be negative"));
+        }
+        if !(0.0..=25.5).contains(&significance) {
+            return Err(format!(
+                "min_significance = {significance}: it must be 0 to 25.5"
+            ));
         }
         if let Some(disk) = self.disk.filter(|&disk| usize::from(disk) >= DISKS) {
             return Err(format!("disk = {disk}: it must be 0 or 1"));
@@ -176,7 +189,8 @@ impl RuleOptions {
         let [low, high] = self.radius_mm;
         (low..=high).contains(&ring.r)
             && ring.chi2 <= self.max_chi2_mm2
-            && self.disk.is_none_or(|disk| disk == ring.disk)
+            && ring.significance() >= self.min_significance
+            && self.disk.is_none_or(|disk| disk == u16::from(ring.disk))
     }
 
     /// Whether all bounds hold.
