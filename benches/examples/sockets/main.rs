@@ -262,6 +262,7 @@ impl Receiver<()> {
         // What is incomplete has been lost: nothing closes it.
         let options = BuildOptions {
             deadline_us: 60_000_000,
+            horizon_us: 120_000_000,
             max_open,
             ..BuildOptions::default()
         };

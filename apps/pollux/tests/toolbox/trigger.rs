@@ -163,6 +163,7 @@ name = \"decompress\"
 [[stage]]
 name = \"build\"
 deadline_us = 60_000_000
+horizon_us = 120_000_000
 max_open = 8192
 [[stage]]
 name = \"rings\"
