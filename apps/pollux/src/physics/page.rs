@@ -425,7 +425,7 @@ Errors are statistical, one standard deviation: half of Wilson's interval for a 
 | over limit | rings that are asked for beyond four on their disk, per ring that is asked for: the finder looks for no more, and an event's record has room for eight. They count as not found |
 | radius | root mean square of the error of the radius, over the found rings that are asked for |
 | bound | Cramer-Rao bound of that error, root mean square over the same rings: the least that an unbiased fit could have which is told which hits are the ring's (by the truth), with a Gaussian error of a hit that is the root mean square of its cone (4.5 mm: a quarter of the diameter). A finder is not told the hits, so where rings cross the bound is out of reach |
-| ratio | radius over bound |
+| ratio | radius over bound. It may be a little below 1: the true error of a hit ends at the rim of its cone and is not Gaussian, and rings of a few hits on an arc, whose bound is large, count only where the fit is within 10 mm |
 
 By distance, a fit belongs to a ring if the centres are within 20 mm and the radii within 10 mm, and each ring has one fit. By purity, it belongs to the ring whose light is in at least 70 % of its hits, wherever its circle lies; its hits are those within the finder's road of the circle and its window of time.
 ";
