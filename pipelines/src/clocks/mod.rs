@@ -416,12 +416,15 @@ impl Clocks {
     }
 
     /// What the sources of a timeline say to a time: those that have come to it, against those that
-    /// have been heard since `since` and have not.
+    /// have been heard since `since` and have not, or up to a deadline before, and are further behind
+    /// than that.
     pub(crate) fn vote(&self, line: Line, time: u64, since: Moment, now: Moment) -> Vote {
         let (mut reached, mut behind) = (0, 0);
         for (_, clock) in self.voters(line, now) {
             reached += usize::from(clock.said >= time);
-            behind += usize::from(clock.said < time && clock.heard >= since);
+            let recent = clock.heard.after(self.options.deadline) >= since;
+            let far = clock.said.saturating_add(self.tolerance) < time;
+            behind += usize::from(clock.said < time && (clock.heard >= since || recent && far));
         }
         if behind > reached {
             Vote::Ahead

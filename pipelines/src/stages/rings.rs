@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::l0::{Event, L0Stats, MAX_EVENT_HITS, Reconstructed};
+use crate::l0::{Event, L0Stats, MAX_EVENT_HITS, MAX_SOURCES, Reconstructed};
 use crate::rich::Hit;
 use crate::rich::find::{FinderConfig, FinderError, MAX_BATCH, RingFinder};
-use crate::rich::geometry::board_of;
+use crate::rich::geometry::{PMS, board_of};
 use crate::stage::{Batch, Sink, Stage};
 
 /// Finds the rings of each event.
@@ -14,7 +14,9 @@ use crate::stage::{Batch, Sink, Stage};
 /// costs nobody else's rings, and it is counted.
 pub struct FindRings {
     finder: RingFinder,
-    max_board_hits: u16,
+    /// Readout boards, and most hits of one in an event.
+    boards: u8,
+    most: u16,
     /// Where hot boards and events with too many rings are counted; several loops may do so.
     stats: Arc<L0Stats>,
     /// Hits of events with hot boards, without these.
@@ -35,9 +37,12 @@ impl FindRings {
     /// # Errors
     /// A configuration in which nothing could be a ring.
     pub fn with_stats(config: FinderConfig, stats: Arc<L0Stats>) -> Result<Self, FinderError> {
+        let boards = stats.sources.len().clamp(1, MAX_SOURCES) as u8;
+        let each = PMS as f32 / f32::from(boards);
         Ok(Self {
             finder: RingFinder::new(config)?,
-            max_board_hits: config.max_board_hits,
+            boards,
+            most: (config.max_occupancy * each) as u16,
             stats,
             cool: Vec::with_capacity(MAX_BATCH * MAX_EVENT_HITS),
         })
@@ -47,14 +52,15 @@ impl FindRings {
     /// they are, if there are hot boards.
     #[cold]
     fn cool_down(&mut self, hits: &[Hit]) -> Option<(usize, usize)> {
-        let boards = self.stats.sources.len().clamp(1, 16) as u8;
-        let mut counts = [0_u16; 16];
+        let boards = self.boards;
+        let mut counts = [0_u16; MAX_SOURCES];
         for hit in hits {
             if let Some(count) = counts.get_mut(usize::from(board_of(hit.pm, boards))) {
                 *count += 1;
             }
         }
-        let is_hot = |count: u16| count > self.max_board_hits;
+        let most = self.most;
+        let is_hot = |count: u16| count > most;
         if !counts.iter().any(|&count| is_hot(count)) {
             return None;
         }
@@ -82,7 +88,7 @@ impl Stage for FindRings {
             self.cool.clear();
             for (place, event) in places.iter_mut().zip(batch.as_slice()) {
                 let hits = event.hits();
-                if hits.len() > usize::from(self.max_board_hits) {
+                if hits.len() > usize::from(self.most) {
                     *place = self.cool_down(hits);
                 }
             }

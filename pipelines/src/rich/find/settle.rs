@@ -46,7 +46,7 @@ pub(super) fn judge<V: Lanes>(
             if let [ring] = view.found.rings_mut() {
                 let of = significance(cfg, ring.r, ring.hits.into(), free);
                 ring.set_significance(of);
-                if of < cfg.min_significance || !cfg.allows(ring) {
+                if of < cfg.min_significance {
                     view.found.remove(0);
                 }
             }
