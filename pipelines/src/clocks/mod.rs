@@ -479,7 +479,7 @@ impl Clocks {
         match self.vote(clock.line, time, since, at) {
             Vote::Reached => {
                 self.each[source].ties = 0;
-                self.note_lags(clock.line, time, since, at);
+                self.note_lags(source, time, since, at);
             }
             Vote::Ahead => self.put_off(source),
             // A single one may be a matter of who speaks first.
@@ -491,17 +491,15 @@ impl Clocks {
 
     /// Most sources have come to a time: those that have been heard since, or up to a deadline before,
     /// and are still further behind than a deadline differ from them, if that is so again and again.
-    fn note_lags(&mut self, line: Line, time: u64, since: Moment, at: Moment) {
-        let deadline = self.options.deadline;
-        for source in 0..self.each.len() {
+    fn note_lags(&mut self, asked: usize, time: u64, since: Moment, at: Moment) {
+        let (line, deadline) = (self.each[asked].line, self.options.deadline);
+        for source in (0..self.each.len()).filter(|&source| source != asked) {
             let clock = &mut self.each[source];
             let votes = clock.line == line && !clock.off && clock.is_live(at);
+            let recent = clock.heard.after(deadline) >= since;
             if clock.said >= time {
                 clock.lags = 0;
-            } else if votes
-                && clock.heard.after(deadline) >= since
-                && clock.said.saturating_add(self.tolerance) < time
-            {
+            } else if votes && recent && clock.said.saturating_add(self.tolerance) < time {
                 clock.lags += 1;
                 if clock.lags >= LATE_RUN {
                     self.put_off(source);
