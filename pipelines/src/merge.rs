@@ -14,7 +14,7 @@
 //! time lies inside ([`Span::holds`]): each time lies in exactly one window.
 //!
 //! **Whose time it is.** Times are not trusted: what a majority of the sources says holds
-//! ([`crate::clocks`]). A source that jumps has a second set of rings, whose windows are closed when
+//! (`crate::clocks`). A source that jumps has a second set of rings, whose windows are closed when
 //! a majority has followed it; one that differs from the majority is not heard.
 //!
 //! **What is missing.** Of a frame that was lost it is known where it would have been

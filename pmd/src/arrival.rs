@@ -3,8 +3,8 @@
 //!
 //! A driver stamps a frame when a poll takes it out of its queue. That is when it arrived as long as
 //! the loop polls all the time. After a standstill it is not: frames that waited in the queue look
-//! fresh. So where the device or the kernel stamps frames, [`Line`] takes their stamps to the line of
-//! the loop's clock; elsewhere [`Waited`] charges the time since the last poll
+//! fresh. So where the device or the kernel stamps frames, `Line` takes their stamps to the line of
+//! the loop's clock; elsewhere `Waited` charges the time since the last poll
 //! ([`RxQueue::rx_at`](crate::RxQueue::rx_at)), which is the longest that a frame can have waited.
 
 use std::fmt;

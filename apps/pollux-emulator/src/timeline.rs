@@ -7,7 +7,7 @@
 //! A Poisson process of `n` events is a sum of exponential gaps, and a sum cannot be entered in
 //! the middle. It can be halved, though: of a run of 2n gaps with a total T, the share of the
 //! first n follows the Beta distribution B(n, n) whatever T is. So the total of the longest run
-//! is drawn from its Gamma distribution, and halved until a block of [`BLOCK`] gaps is left; the
+//! is drawn from its Gamma distribution, and halved until a block of `BLOCK` gaps is left; the
 //! gaps of a block are exponential draws, scaled to the block's total (L. Devroye, "Non-Uniform
 //! Random Variate Generation", 1986, chapters V.2 and IX.4). This is the process itself, not an
 //! approximation: gaps are exponential and independent.

@@ -7,7 +7,7 @@
 //! events is bounded; when one more is needed, the oldest is closed. The hits of an event are
 //! gathered in its buffer, in the order of the sources.
 //!
-//! Time stamps are not trusted: time is what a majority of the sources says ([`crate::clocks`]).
+//! Time stamps are not trusted: time is what a majority of the sources says (`crate::clocks`).
 //!
 //! - An event that most sources have not come to stays open at its deadline, and those behind it
 //!   keep their own. So a source that is ahead closes nothing of the others, and is put off.
