@@ -110,7 +110,8 @@ function showStreams() {
   fill("streams", now.streams.map((stream, i) => {
     const frames = rate((run) => run.streams[i].packets);
     const bits = 8 * rate((run) => run.streams[i].bytes);
-    const name = make("th", { scope: "row" }, `${stream.id} (UDP ${stream.udp_port}, board ${stream.board})`);
+    const title = `board ${stream.board}, UDP port ${stream.udp_port}`;
+    const name = make("th", { scope: "row", title }, `${stream.id} (${stream.udp_port})`);
     const picture = make("td");
     picture.append(spark(stream.id, frames));
     const faults = [stream.missing, stream.duplicates, stream.late];
