@@ -388,6 +388,7 @@ impl Merge {
         self.settle(at, out);
         admitted.map_err(refusal)?;
         let line = self.clocks.line(source);
+        self.lines[line].sources[source].put_back(self.clocks.said_by(source));
         let floor = self.lines[line].floor;
         if time >= floor || reordered {
             return Ok(());

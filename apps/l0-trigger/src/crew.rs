@@ -23,7 +23,7 @@ struct Told {
     at: Option<Instant>,
 }
 
-/// The workers. They end when this is dropped: nobody waits for jobs after the trigger's end.
+/// The workers. They end when this is dropped; jobs still under way are abandoned.
 pub struct Crew {
     loops: Vec<Lcore<()>>,
     told: Vec<Told>,

@@ -61,6 +61,11 @@ impl Default for Clock {
 }
 
 impl Clock {
+    /// Whether it has come to the last time before `floor`, the end of what was closed.
+    pub(super) fn has_reached(&self, floor: u64) -> bool {
+        self.said.saturating_add(1) >= floor
+    }
+
     /// Whether it has been heard of late.
     #[inline]
     pub(super) fn is_live(&self, at: Moment) -> bool {

@@ -39,7 +39,6 @@ pub(crate) const LIVE: Ns = Ns(1_000_000_000);
 const LATE_RUN: u32 = 8;
 /// Frames in a row in agreement after which a source that was off is believed again.
 const AGREED: u32 = 8;
-
 /// Ties in a row that make a dispute of a difference.
 const TIES: u32 = 2;
 
@@ -83,7 +82,7 @@ pub(crate) enum Change {
 /// What a majority says to a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Vote {
-    /// It has come to it, or nobody contradicts.
+    /// Most have come to it, or no source is heard that has not.
     Reached,
     /// As many have come to it as have not.
     Tie,
@@ -153,6 +152,12 @@ impl Clocks {
     #[inline]
     pub(crate) fn line(&self, source: usize) -> Line {
         self.each[source].line
+    }
+
+    /// The latest time that a source said in its timeline, since it was last compared with the others.
+    #[inline]
+    pub(crate) fn said_by(&self, source: usize) -> u64 {
+        self.each[source].said
     }
 
     /// Bit s: source s is in this timeline.
@@ -259,7 +264,8 @@ impl Clocks {
         }
         // What it has said lately contradicts itself.
         let lately = known && clock.line == MAIN && clock.is_live(at);
-        let went_back = lately && time < clock.said && time < floor;
+        let in_step = self.is_near(source, MAIN, time, at, self.tolerance) == Some(true);
+        let went_back = lately && time < clock.said && time < floor && !in_step;
         let went_ahead = lately && time > clock.said;
         let in_other = self.agrees(source, OTHER, time, at) == Some(true);
         let line = match in_main {
@@ -301,16 +307,21 @@ impl Clocks {
     /// A source has no place in either timeline. After a while it is compared with the others as if
     /// it had said nothing.
     fn forget_if_lost(&mut self, source: usize, at: Moment) {
+        if self.count_late(source, at) {
+            self.each[source] = Clock::default();
+            self.set_plain(source);
+        }
+    }
+
+    /// Counts a late frame; whether there have been many in a row, for longer than a deadline.
+    fn count_late(&mut self, source: usize, at: Moment) -> bool {
         let clock = &mut self.each[source];
         if clock.late == 0 {
             clock.late_since = at;
         }
-        clock.late += 1;
+        clock.late = clock.late.saturating_add(1);
         self.lates |= 1 << source;
-        if clock.late >= LATE_RUN && clock.late_since.after(self.options.deadline) < at {
-            *clock = Clock::default();
-            self.set_plain(source);
-        }
+        clock.late >= LATE_RUN && clock.late_since.after(self.options.deadline) < at
     }
 
     /// Whether a source that was at `said` may be at `time` now.
@@ -542,27 +553,21 @@ impl Clocks {
     pub(crate) fn late(&mut self, source: usize, time: u64, floor: u64, at: Moment) -> Late {
         let line = self.each[source].line;
         // It may have come so far itself, and have a second fragment for what was closed.
-        let own = self.each[source].said.saturating_add(1) >= floor;
+        let own = self.each[source].has_reached(floor);
         let (mut reached, mut behind) = (usize::from(own), usize::from(!own));
         for (_, clock) in self.voters(line, at).filter(|&(n, _)| n != source) {
-            // The last that was closed is before the floor.
-            let has = clock.said.saturating_add(1) >= floor;
+            let has = clock.has_reached(floor);
             reached += usize::from(has);
             behind += usize::from(!has);
         }
         // Its clock may be right, and its frames slow.
         let in_step = self.is_in_step(source, time, at);
-        let clock = &mut self.each[source];
-        if !clock.off && behind > reached {
+        let off = self.each[source].off;
+        if !off && behind > reached {
             return Late::StepBack;
         }
-        if clock.late == 0 {
-            clock.late_since = at;
-        }
-        clock.late = clock.late.saturating_add(1);
-        self.lates |= 1 << source;
-        let long = clock.late_since.after(self.options.deadline) < at;
-        if clock.off || in_step || clock.late < LATE_RUN || !long {
+        let always = self.count_late(source, at);
+        if off || in_step || !always {
             return Late::Refused(Cause::Late);
         }
         if behind == reached && self.other == Other::Unused {
@@ -577,10 +582,8 @@ impl Clocks {
     fn leave_behind(&mut self, source: usize, floor: u64, at: Moment) {
         self.other = Other::Disputed;
         for (n, clock) in self.each.iter_mut().enumerate() {
-            let behind = clock.line == MAIN
-                && !clock.off
-                && clock.is_live(at)
-                && clock.said.saturating_add(1) < floor;
+            let behind =
+                clock.line == MAIN && !clock.off && clock.is_live(at) && !clock.has_reached(floor);
             if n == source || behind {
                 clock.take_side(OTHER, at, self.options.deadline);
             }

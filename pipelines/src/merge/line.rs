@@ -90,7 +90,9 @@ impl Timeline {
         let own = &mut self.sources[source];
         let room = own.ring.len() - (own.tail - own.head);
         let mask = own.ring.len() - 1;
-        let (mut latest, mut taken) = (own.latest.max(self.floor), 0);
+        // A clock that was put back leaves later hits behind.
+        let last = own.last().unwrap_or(0);
+        let (mut latest, mut taken) = (own.latest.max(last).max(self.floor), 0);
         for &hit in &hits[..hits.len().min(room)] {
             if hit.time < latest || hit.time > limit {
                 break;

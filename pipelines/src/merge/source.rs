@@ -91,6 +91,12 @@ impl Source {
         (self.head < self.tail).then(|| self.ring[self.place(self.head)].time)
     }
 
+    /// The latest time that waits.
+    #[inline]
+    pub(super) fn last(&self) -> Option<u64> {
+        (self.head < self.tail).then(|| self.ring[self.place(self.tail - 1)].time)
+    }
+
     /// Forgets all; the memory stays.
     pub(super) fn clear(&mut self) {
         (self.head, self.tail, self.latest, self.heard) = (0, 0, 0, None);
@@ -103,6 +109,13 @@ impl Source {
         if time > self.latest || self.heard.is_none() {
             (self.latest, self.heard) = (time, Some(at));
         }
+    }
+
+    /// Its clock has been put back to a time, if that is before its latest: what it said beyond that
+    /// is not where it is. Its hits of then stay until that time comes.
+    #[inline]
+    pub(super) fn put_back(&mut self, time: u64) {
+        self.latest = self.latest.min(time);
     }
 
     /// Frames are missing between what it said last and a time.

@@ -247,6 +247,36 @@ fn a_source_that_lies_is_not_heard() {
     assert_eq!(merge.counts().jumps, 0);
 }
 
+/// Once it has said a time that is ahead, and come back, a source is where it says that it is.
+#[test]
+fn a_source_that_comes_back_from_a_stray_time_is_waited_for() {
+    let mut merge = Merge::new(options(3)).unwrap();
+    let mut seen = Vec::new();
+    let mut look =
+        |window: Window| seen.push((window.start / 256, window.hits.len(), window.sources));
+    let stray = 30_000;
+    for slot in 1000..3000u64 {
+        let now = at(Moment(slot * 25));
+        for source in [0, 1] {
+            merge
+                .push(source, &[stamped(slot * 256 + 99, 0)], now, &mut look)
+                .unwrap();
+        }
+        // This one is slow, but its clock is right, apart from once.
+        let time = if slot == 1500 { stray } else { slot - 100 };
+        let _ = merge.push(2, &[stamped(time * 256 + 99, 0)], now, &mut look);
+    }
+    merge.finish(&mut look);
+    let torn = |&&(slot, hits, sources): &&(u64, usize, u64)| {
+        (1000..2900).contains(&slot) && (hits, sources) != (3, 0b111)
+    };
+    // The stray time has closed the windows of what it would have said next.
+    let torn: Vec<u64> = seen.iter().filter(torn).map(|window| window.0).collect();
+    assert_eq!((torn.first(), torn.last()), (Some(&1400), Some(&1496)));
+    assert_eq!(seen.last(), Some(&(stray, 1, 0)));
+    assert_eq!(merge.counts().late, 96);
+}
+
 #[test]
 fn building_goes_on_after_a_burst_of_nonsense_and_after_a_new_beginning() {
     let mut merge = Merge::new(options(2)).unwrap();
@@ -345,27 +375,28 @@ fn options_out_of_range_are_refused() {
 fn a_source_without_hits_says_how_far_it_is_and_holds_nothing_up() {
     let mut merge = Merge::new(options(2)).unwrap();
     let mut windows = Windows::new();
+    let late = 1 << 24;
     merge
-        .push(0, &[stamped(700, 1)], at(Moment(1)), &mut |_| ())
+        .push(0, &[stamped(late + 700, 1)], at(Moment(1)), &mut |_| ())
         .unwrap();
     merge
         .push(
             0,
-            &[stamped(9000, 1)],
+            &[stamped(late + 9000, 1)],
             at(Moment(1)),
             &mut collect(&mut windows),
         )
         .unwrap();
     assert!(windows.is_empty());
     merge
-        .hear(1, 9000, Moment(2), &mut collect(&mut windows))
+        .hear(1, late + 9000, Moment(2), &mut collect(&mut windows))
         .unwrap();
-    assert_eq!(windows, [(512, vec![(700, 1)])]);
-    // It may begin anew.
+    assert_eq!(windows, [(late + 512, vec![(late + 700, 1)])]);
+    // It may begin anew, further back than sources wait for each other.
     assert_eq!(merge.hear(1, 100, Moment(2), &mut |_| ()), Ok(()));
     assert!(merge.is_on_trial(1) && !merge.is_on_trial(0));
     assert_eq!(
-        merge.hear(2, 9000, Moment(2), &mut |_| ()),
+        merge.hear(2, late + 9000, Moment(2), &mut |_| ()),
         Err(Refusal::Unknown)
     );
 }

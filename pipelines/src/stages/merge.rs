@@ -12,15 +12,13 @@
 use std::sync::Arc;
 
 use pollux_mempool::PoolCache;
-use pollux_mempool::time::Ns;
 use pollux_pmd::Cause;
 use serde::Deserialize;
 
 use super::fate::{Fate, Fates};
+use super::limits::{check_sources, check_times};
 use crate::formats::hits::MAX_HITS;
-use crate::l0::{
-    Apart, Closed, Draft, Event, EventHead, Fragment, Fragments, L0Stats, MAX_SOURCES,
-};
+use crate::l0::{Apart, Closed, Draft, Event, EventHead, Fragment, Fragments, L0Stats};
 use crate::merge::{Came, Merge, MergeOptions, Refusal, SLOT, StampedHit, Window};
 use crate::registry::StageEnv;
 use crate::stage::{Batch, Moment, Sink, Stage};
@@ -91,12 +89,7 @@ impl MergeHits {
             deadline_us,
             capacity,
         } = options;
-        let sources = env.stats.sources.len();
-        if sources == 0 || sources > MAX_SOURCES {
-            return Err(format!(
-                "{sources} sources: there must be 1 to {MAX_SOURCES}"
-            ));
-        }
+        let sources = check_sources(env)?;
         if !(1..=128).contains(&window_slots) {
             return Err(format!(
                 "window_slots = {window_slots}: it must be 1 to 128"
@@ -108,24 +101,14 @@ impl MergeHits {
                 "guard_ns = {guard_ns}: it must be 0 to {most}, half a window"
             ));
         }
-        if !(1..=60_000_000).contains(&deadline_us) {
-            return Err(format!(
-                "deadline_us = {deadline_us}: it must be 1 to 60000000 (a minute)"
-            ));
-        }
-        if horizon_us <= deadline_us {
-            return Err(format!(
-                "horizon_us = {horizon_us}: it must be above deadline_us = {deadline_us}, or \
-                 sources that are apart by less than a deadline would be told to differ"
-            ));
-        }
+        let deadline = check_times(deadline_us, horizon_us)?;
         let merge = Merge::new(MergeOptions {
             sources,
             width: window_slots * SLOT as u16,
             guard: (guard_ns * SLOT as f64 / 25.0) as u16,
             disorder: disorder_slots.saturating_mul(SLOT),
             horizon: horizon_us.saturating_mul(1000 / 25 * SLOT),
-            deadline: Ns(deadline_us * 1000),
+            deadline,
             capacity,
         })
         .map_err(|error| error.to_string())?;

@@ -5,6 +5,7 @@ pub mod build;
 pub mod decide;
 pub mod decompress;
 mod fate;
+mod limits;
 pub mod merge;
 pub mod rings;
 

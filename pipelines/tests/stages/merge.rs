@@ -202,7 +202,7 @@ fn options_out_of_range_are_refused() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     /// After whatever has come, building goes on where the boards go on.
     #[test]

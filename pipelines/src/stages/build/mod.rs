@@ -27,6 +27,7 @@ use serde::Deserialize;
 
 use self::timeline::{Open, Timeline};
 use super::fate::{Fate, Fates};
+use super::limits::{check_sources, check_times};
 use crate::clocks::{Change, ClockOptions, Clocks, Late, Line, MAIN, OTHER, Vote};
 use crate::formats::hits::MAX_HITS;
 use crate::l0::{
@@ -130,28 +131,13 @@ impl Build {
             horizon_us,
             max_open,
         } = options;
-        let sources = env.stats.sources.len();
-        if sources == 0 || sources > MAX_SOURCES {
-            return Err(format!(
-                "{sources} sources: there must be 1 to {MAX_SOURCES}"
-            ));
-        }
+        let sources = check_sources(env)?;
         if !(1..=MAX_WINDOW).contains(&window_slots) {
             return Err(format!(
                 "window_slots = {window_slots}: it must be 1 to {MAX_WINDOW}"
             ));
         }
-        if !(1..=60_000_000).contains(&deadline_us) {
-            return Err(format!(
-                "deadline_us = {deadline_us}: it must be 1 to 60000000 (a minute)"
-            ));
-        }
-        if horizon_us <= deadline_us {
-            return Err(format!(
-                "horizon_us = {horizon_us}: it must be above deadline_us = {deadline_us}, or \
-                 sources that are apart by less than a deadline would be told to differ"
-            ));
-        }
+        let deadline = check_times(deadline_us, horizon_us)?;
         if !(2..=1 << 20).contains(&max_open) {
             return Err(format!("max_open = {max_open}: it must be 2 to 1048576"));
         }
@@ -161,7 +147,6 @@ impl Build {
                 "horizon_us = {horizon_us}: it must be at least one window"
             ));
         }
-        let deadline = Ns(deadline_us * 1000);
         Ok(Self {
             window: window_slots,
             deadline,
@@ -188,6 +173,11 @@ impl Build {
             stats: Arc::clone(&env.stats),
             fates: Fates::new("build", env),
         })
+    }
+
+    /// Events that are open, of both timelines.
+    fn open(&self) -> usize {
+        self.lines.iter().map(|line| line.open.len()).sum()
     }
 
     /// Adds a fragment, whose hits are the first of `places`.
@@ -408,7 +398,7 @@ impl Build {
         fragment: &Fragment,
         out: &mut impl Sink<Event>,
     ) -> Result<usize, Cause> {
-        let open: usize = self.lines.iter().map(|line| line.open.len()).sum();
+        let open = self.open();
         if 2 * open >= self.max_open {
             place = self.make_room(line, place, key, fragment, out)?;
         }
@@ -459,7 +449,7 @@ impl Build {
         {
             return Err(Cause::NoRoom);
         }
-        let open: usize = self.lines.iter().map(|line| line.open.len()).sum();
+        let open = self.open();
         if open < self.max_open {
             return Ok(place);
         }

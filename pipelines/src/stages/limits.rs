@@ -1,0 +1,38 @@
+//! Checks of the options that all event builders have.
+
+use pollux_mempool::time::Ns;
+
+use crate::l0::MAX_SOURCES;
+use crate::registry::StageEnv;
+
+/// The number of sources.
+///
+/// # Errors
+/// There are none, or more than an event has places for.
+pub(super) fn check_sources(env: &StageEnv) -> Result<usize, String> {
+    match env.stats.sources.len() {
+        sources @ 1..=MAX_SOURCES => Ok(sources),
+        sources => Err(format!(
+            "{sources} sources: there must be 1 to {MAX_SOURCES}"
+        )),
+    }
+}
+
+/// The deadline: how long an event waits for its sources.
+///
+/// # Errors
+/// It is zero or above a minute, or the horizon is not above it.
+pub(super) fn check_times(deadline_us: u64, horizon_us: u64) -> Result<Ns, String> {
+    if !(1..=60_000_000).contains(&deadline_us) {
+        return Err(format!(
+            "deadline_us = {deadline_us}: it must be 1 to 60000000 (a minute)"
+        ));
+    }
+    if horizon_us <= deadline_us {
+        return Err(format!(
+            "horizon_us = {horizon_us}: it must be above deadline_us = {deadline_us}, or sources \
+             that are apart by less than a deadline would be told to differ"
+        ));
+    }
+    Ok(Ns(deadline_us * 1000))
+}
