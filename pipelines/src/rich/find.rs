@@ -1,7 +1,7 @@
 //! Finds the rings in the hits of events, up to sixteen events at once.
 //!
-//! 1. In the slot of an event the hits of one time are taken together: those within a window
-//!    around the time that most of them share, then around that of most of the rest. What is
+//! 1. In the slot of an event the hits of one time on one disk are taken together: those within a
+//!    window around the time that most of them share, then around that of most of the rest. What is
 //!    looked at from here on is a *view*: the hits of one time on one disk.
 //! 2. One circle is fitted to all hits of a view and narrowed down to those near it, sixteen
 //!    views at once. Where nearly all hits agree, that is the ring: the common case of one
@@ -130,8 +130,8 @@ pub struct FinderConfig {
     /// Half the width of the road around a ring in which a hit belongs to it, in mm. A cell's
     /// corner is 10.4 mm from its middle; a wider road mixes hits of neighbouring rings.
     pub road_mm: f32,
-    /// Largest mean squared distance of a ring's hits from it, in mm^2. Uniform light in a
-    /// hexagonal cell of 18 mm gives 5/72 x 18^2 = 22.5 mm^2.
+    /// Largest mean squared distance of a ring's hits from it, in mm^2. Uniform light on a round
+    /// opening of 18 mm gives 18^2 / 16 = 20.25 mm^2.
     pub max_chi2_mm2: f32,
     /// Least [significance](Ring::significance) of a ring: 0 is that of rings of which one is expected
     /// by chance. Below 0 more chance alignments are kept; -100 keeps all.
@@ -332,10 +332,9 @@ impl RingFinder {
         })
     }
 
-    /// Finds the rings in the hits of one event. Those of one time come one after the other, first
-    /// those of the time that most hits share; of one time disk 0 comes before disk 1, and on a
-    /// disk they are in the order of their discovery. The same hits in the same order give the
-    /// same rings. Hits of photomultipliers that do not exist are passed over.
+    /// Finds the rings in the hits of one event. First come, of disk 0 and then of disk 1, those of
+    /// the time that most of its hits share, in the order of their discovery; then those of the next
+    /// time of each disk. The same hits in the same order give the same rings. Hits of photomultipliers that do not exist are passed over.
     pub fn find(&mut self, hits: &[Hit]) -> &[Ring] {
         self.find_batch([hits]);
         self.rings(0)

@@ -21,12 +21,12 @@ pub const PMS_PER_DISK: usize = 976;
 pub const DISKS: usize = 2;
 /// Photomultipliers in all; their indices are 0..PMS.
 pub const PMS: usize = DISKS * PMS_PER_DISK;
-/// Distance of neighbouring photomultipliers, in mm. A light cone covers the whole hexagonal
-/// cell, so a hit says only that a photon fell into it.
+/// Distance of neighbouring photomultipliers, in mm, and diameter of the round opening of their
+/// light cones: a hit says only that a photon fell into one.
 pub const PITCH_MM: f32 = 18.0;
-/// Standard deviation of a hit in any direction, in mm: a hexagonal cell of pitch p has a variance
-/// of 5/72 p^2.
-pub const HIT_ERROR_MM: f64 = 0.263_523_138 * PITCH_MM as f64;
+/// Standard deviation of a hit in any direction, in mm: uniform light on a round opening has a
+/// variance of 1/16 of the square of its diameter.
+pub const HIT_ERROR_MM: f64 = PITCH_MM as f64 / 4.0;
 /// Focal length of the mirrors, in mm.
 pub const FOCAL_LENGTH_MM: f64 = 17_020.0;
 /// Refractive index of neon at 300 nm, less one.
@@ -220,26 +220,33 @@ mod tests {
         assert_eq!(pm_at(2, 0.0, 0.0), None);
     }
 
-    /// The published pitch, and the variance 5/72 of its square in any direction, summed up.
+    /// The published pitch, and the variance of light on an opening of that diameter, summed up.
     #[test]
-    fn cells_are_hexagons_of_18_mm() {
+    fn cells_are_hexagons_of_18_mm_around_round_openings() {
         let pm = PMS_PER_DISK / 2;
         let [x, y] = POSITIONS[pm];
         let steps = || (-150..=150).map(|step| step as f32 * 0.07);
         let places = steps().flat_map(|dx| steps().map(move |dy| (dx, dy)));
         let inside = places.filter(|(dx, dy)| pm_at(0, x + dx, y + dy) == Some(pm as u16));
-        let (mut n, mut xx, mut yy) = (0.0, 0.0, 0.0);
+        let (mut cell, mut n, mut xx, mut yy) = (0.0, 0.0, 0.0, 0.0);
         for (dx, dy) in inside {
-            n += 1.0;
-            xx += f64::from(dx * dx);
-            yy += f64::from(dy * dy);
+            cell += 1.0;
+            if dx.hypot(dy) <= 9.0 {
+                n += 1.0;
+                xx += f64::from(dx * dx);
+                yy += f64::from(dy * dy);
+            }
         }
-        let expected = 18.0 * 18.0 * 5.0 / 72.0;
-        for variance in [xx / n, yy / n, HIT_ERROR_MM * HIT_ERROR_MM] {
-            assert!((variance / expected - 1.0).abs() < 0.01, "{variance}");
+        for variance in [xx / n, yy / n] {
+            let error = variance.sqrt();
+            assert!((error / HIT_ERROR_MM - 1.0).abs() < 0.01, "{error}");
         }
-        // sqrt(3) / 2 of the square of the pitch.
-        assert!((n * 0.07 * 0.07 / 280.592 - 1.0_f64).abs() < 0.01, "{n}");
+        // sqrt(3) / 2 of the square of the pitch, and a circle of that diameter.
+        assert!(
+            (cell * 0.07 * 0.07 / 280.592 - 1.0_f64).abs() < 0.01,
+            "{cell}"
+        );
+        assert!((n * 0.07 * 0.07 / 254.469 - 1.0_f64).abs() < 0.01, "{n}");
     }
 
     #[test]

@@ -78,7 +78,7 @@ mod tests {
                 let n_beta = (1.0 + REFRACTIVITY) * momentum / momentum.hypot(mass);
                 let radius = FOCAL_LENGTH_MM * (n_beta * n_beta - 1.0).sqrt();
                 // Half a standard deviation of 16 hits.
-                let off = 0.5 * 0.2635 * 18.0 / 4.0;
+                let off = 0.5 * (18.0 / 4.0) / 4.0;
                 let ring = ring((radius + off) as f32, 16);
                 let (found, pull) = Particle::of_ring(&ring, momentum).unwrap();
                 assert_eq!(found, particle);

@@ -1,6 +1,6 @@
 //! What the emulated events look like.
 
-use pollux_pipelines::rich::geometry::{HIT_ERROR_MM, ring_radius_mm};
+use pollux_pipelines::rich::geometry::{PITCH_MM, ring_radius_mm};
 use pollux_pipelines::rich::particle::Particle;
 use serde::{Deserialize, Serialize};
 
@@ -139,10 +139,11 @@ pub enum ModelError {
 
 impl ModelConfig {
     /// Standard deviation of the place of a hit in any direction, in mm: that of light spread evenly
-    /// over a round cone (a quarter of its diameter), which is at most its hexagonal cell.
+    /// over a round cone (a quarter of its diameter), which is at most its hexagonal cell (the root of
+    /// 5/72 of the pitch).
     #[must_use]
     pub fn hit_error_mm(&self) -> f64 {
-        (self.cone_mm / 4.0).min(HIT_ERROR_MM)
+        (self.cone_mm / 4.0).min((5.0_f64 / 72.0).sqrt() * f64::from(PITCH_MM))
     }
 
     /// Checks every value against its range.

@@ -1,4 +1,6 @@
 //! Splits events into views: the hits of one time on one disk.
+//!
+//! Each disk has times of its own: what is on the other one does not hide its rings.
 
 use zerocopy::byteorder::little_endian::U32;
 use zerocopy::{FromBytes as _, IntoBytes as _};
@@ -40,30 +42,35 @@ impl Stretch {
     }
 }
 
-/// The hits of all events that are in no view yet: a [word](super::word) each, those of an event
-/// from a multiple of [`LANES`] on. A vector is stored whole, wherever its first lane belongs.
+/// The hits of all events that are in no view yet: a [word](super::word) each, those of the first
+/// disk of all events before those of the second, and those of an event from a multiple of [`LANES`]
+/// on. A vector is stored whole, wherever its first lane belongs.
 #[derive(Debug)]
 pub(super) struct Loader {
     words: Box<[u32]>,
-    /// The events that may have another view.
-    events: Vec<Left>,
+    /// The disks that may have another view.
+    disks: Vec<Left>,
 }
 
-/// What is left of an event.
+/// What is left of a disk of an event.
 #[derive(Clone, Copy, Debug)]
 struct Left {
     event: u8,
+    disk: u8,
     /// Where its hits begin, and how many they are.
     start: usize,
     n: usize,
 }
 
+/// Places for the hits that one disk has in all events.
+const PLACES: usize = MAX_BATCH * PMS_PER_DISK + LANES;
+
 impl Default for Loader {
     fn default() -> Self {
-        const { assert!(PMS.is_multiple_of(LANES)) };
+        const { assert!(PMS_PER_DISK.is_multiple_of(LANES)) };
         Self {
-            words: vec![0; MAX_BATCH * PMS + LANES].into_boxed_slice(),
-            events: Vec::with_capacity(MAX_BATCH),
+            words: vec![0; DISKS * PLACES].into_boxed_slice(),
+            disks: Vec::with_capacity(DISKS * MAX_BATCH),
         }
     }
 }
@@ -101,22 +108,30 @@ impl<'e, E: Iterator<Item = &'e [Hit]>> Split<'_, E> {
             events,
             loader: Loader {
                 words,
-                events: lefts,
+                disks: lefts,
             },
             views,
             hits: of,
         } = self;
         let enough = |hits: usize| hits + 1 >= usize::from(cfg.min_hits);
-        let (mut count, mut start) = (0, 0);
+        let (mut count, mut starts) = (0, [0, PLACES]);
         lefts.clear();
         for hits in events.take(MAX_BATCH) {
-            // More than there are photomultipliers cannot come from one event.
-            let n = way.load(&mut words[start..], &hits[..hits.len().min(PMS)]);
-            if enough(n) {
-                let event = count as u8;
-                lefts.push(Left { event, start, n });
+            let event = count as u8;
+            let (first, second) = words.split_at_mut(PLACES);
+            let to = [&mut first[starts[0]..], &mut second[starts[1] - PLACES..]];
+            let loaded = way.load(to, hits);
+            for (disk, (start, n)) in starts.iter_mut().zip(loaded).enumerate() {
+                if enough(n) {
+                    lefts.push(Left {
+                        event,
+                        disk: disk as u8,
+                        start: *start,
+                        n,
+                    });
+                }
+                *start += n.next_multiple_of(LANES);
             }
-            start += n.next_multiple_of(LANES);
             count += 1;
         }
         let window = u32::from(cfg.time_window);
@@ -124,26 +139,24 @@ impl<'e, E: Iterator<Item = &'e [Hit]>> Split<'_, E> {
         for _ in 0..MAX_TIMES {
             let mut on = 0;
             for number in 0..lefts.len() {
-                let Left { event, start, n } = lefts[number];
-                let words = &mut words[start..];
+                let left = lefts[number];
+                let words = &mut words[left.start..];
                 let mut stretch = Stretch::ALL;
                 if window > 0 {
-                    let (busiest, near) = way.busiest(words, n, window);
+                    let (busiest, near) = way.busiest(words, left.n, window);
                     if !enough(near) {
                         continue;
                     }
                     stretch = Stretch::around(busiest, window);
                 }
-                let Some(pair) = views.get_mut(used..used + DISKS) else {
+                let Some(view) = views.get_mut(used) else {
                     break;
                 };
-                let (starts, places) = of.places(n);
-                let (n, taken) = way.take(words, n, stretch, places);
-                for (disk, view) in pair.iter_mut().enumerate() {
-                    view.begin(event, disk as u8, starts[disk], taken[disk], of);
-                }
-                used += DISKS;
-                lefts[on] = Left { event, start, n };
+                let (start, places) = of.places();
+                let (n, taken) = way.take(words, left.n, stretch, places);
+                view.begin(left.event, left.disk, start, taken, of);
+                used += 1;
+                lefts[on] = Left { n, ..left };
                 on += usize::from(enough(n));
             }
             lefts.truncate(on);
@@ -154,22 +167,17 @@ impl<'e, E: Iterator<Item = &'e [Hit]>> Split<'_, E> {
 
 /// The steps of it.
 trait Way {
-    /// Takes the hits of an event, at most [`PMS`], to the first places of `to`; how many there
-    /// are. Those of photomultipliers that there are not are passed over.
-    fn load(&self, to: &mut [u32], hits: &[Hit]) -> usize;
+    /// Takes the hits of an event to the first places of their disks, at most [`PMS_PER_DISK`] to
+    /// each, as more cannot come from one event; how many there are. Those of photomultipliers that
+    /// there are not are passed over.
+    fn load(&self, to: [&mut [u32]; DISKS], hits: &[Hit]) -> [usize; DISKS];
     /// Of the first `n` the hit that most others are within `window` of, and how many they are;
     /// of several the first. Where there are many, not every one is asked.
     fn busiest(&self, words: &[u32], n: usize, window: u32) -> (u32, usize);
-    /// Takes those of the first `n` hits that are in a stretch of time to the places of their
-    /// disks, and what is left to the first places; how many are left, and how many are on each
-    /// disk.
-    fn take(
-        &self,
-        words: &mut [u32],
-        n: usize,
-        stretch: Stretch,
-        to: [&mut [u32]; DISKS],
-    ) -> (usize, [usize; DISKS]);
+    /// Takes those of the first `n` hits that are in a stretch of time to other places, and what is
+    /// left to the first places; how many are left, and how many were taken.
+    fn take(&self, words: &mut [u32], n: usize, stretch: Stretch, to: &mut [u32])
+    -> (usize, usize);
 }
 
 /// Of so many hits [`Way::busiest`] asks every such one, from the first on.
@@ -183,16 +191,19 @@ struct Plain;
 
 impl Way for Plain {
     #[inline(always)]
-    fn load(&self, to: &mut [u32], hits: &[Hit]) -> usize {
-        let sound = |hit: &Hit| {
-            let bits = PM_BITS.get(usize::from(hit.pm))?;
-            Some(u32::from(hit.fine) << 16 | bits)
-        };
-        let words = hits.iter().filter_map(sound);
-        to.iter_mut()
-            .zip(words)
-            .map(|(to, word)| *to = word)
-            .count()
+    fn load(&self, to: [&mut [u32]; DISKS], hits: &[Hit]) -> [usize; DISKS] {
+        let mut on = [0; DISKS];
+        for hit in hits {
+            let Some(&bits) = PM_BITS.get(usize::from(hit.pm)) else {
+                continue;
+            };
+            let disk = usize::from(bits & SECOND_DISK != 0);
+            if on[disk] < PMS_PER_DISK {
+                to[disk][on[disk]] = u32::from(hit.fine) << 16 | bits;
+                on[disk] += 1;
+            }
+        }
+        on
     }
 
     #[inline(always)]
@@ -215,21 +226,20 @@ impl Way for Plain {
         words: &mut [u32],
         n: usize,
         stretch: Stretch,
-        to: [&mut [u32]; DISKS],
-    ) -> (usize, [usize; DISKS]) {
-        let (mut left, mut on) = (0, [0; DISKS]);
+        to: &mut [u32],
+    ) -> (usize, usize) {
+        let (mut left, mut taken) = (0, 0);
         for i in 0..n {
             let word = words[i];
-            let disk = usize::from(word & SECOND_DISK != 0);
-            if stretch.holds(word) && on[disk] < PMS_PER_DISK {
-                to[disk][on[disk]] = word;
-                on[disk] += 1;
+            if stretch.holds(word) {
+                to[taken] = word;
+                taken += 1;
             } else {
                 words[left] = word;
                 left += 1;
             }
         }
-        (left, on)
+        (left, taken)
     }
 }
 
@@ -250,23 +260,32 @@ impl<W: Words> Vectors<W> {
 
 impl<W: Words> Way for Vectors<W> {
     #[inline(always)]
-    fn load(&self, to: &mut [u32], hits: &[Hit]) -> usize {
-        let mut n = 0;
-        let last = W::splat(self.0, PMS as u32 - 1);
+    fn load(&self, to: [&mut [u32]; DISKS], hits: &[Hit]) -> [usize; DISKS] {
+        let splat = |value| W::splat(self.0, value);
+        let (last, second_disk) = (splat(PMS as u32 - 1), splat(SECOND_DISK));
+        let mut on = [0; DISKS];
         // In the order of its bytes a hit is its photomultiplier, below its time.
         let words = <[U32]>::ref_from_bytes(hits.as_bytes()).unwrap_or_default();
         for at in (0..words.len()).step_by(LANES) {
             let rest = &words[at..];
             let hits = W::load(self.0, rest);
-            let pms = hits & W::splat(self.0, u16::MAX.into());
+            let pms = hits & splat(u16::MAX.into());
             let sound = pms.le(last) & first(rest.len());
             let words = (hits - pms) | W::gather(self.0, &PM_BITS, pms);
-            if let Some(places) = to[n..].first_chunk_mut() {
-                words.compress(sound, places);
-                n += sound.count_ones() as usize;
+            let second = (words & second_disk).eq(second_disk);
+            for (disk, mut picked) in [sound & !second, sound & second].into_iter().enumerate() {
+                let Some(places) = to[disk][on[disk]..].first_chunk_mut() else {
+                    continue;
+                };
+                // As many of the first lanes as there is room for.
+                while on[disk] + picked.count_ones() as usize > PMS_PER_DISK {
+                    picked ^= 1 << picked.ilog2();
+                }
+                words.compress(picked, places);
+                on[disk] += picked.count_ones() as usize;
             }
         }
-        n
+        on
     }
 
     #[inline(always)]
@@ -310,12 +329,11 @@ impl<W: Words> Way for Vectors<W> {
         words: &mut [u32],
         n: usize,
         stretch: Stretch,
-        to: [&mut [u32]; DISKS],
-    ) -> (usize, [usize; DISKS]) {
-        let splat = |value| W::splat(self.0, value);
-        let (from, length) = (splat(stretch.from), splat(stretch.length));
-        let disk = splat(SECOND_DISK);
-        let (mut left, mut on) = (0, [0; DISKS]);
+        to: &mut [u32],
+    ) -> (usize, usize) {
+        let from = W::splat(self.0, stretch.from);
+        let length = W::splat(self.0, stretch.length);
+        let (mut left, mut taken) = (0, 0);
         for at in (0..n).step_by(LANES) {
             let Some(hits) = words[at..].first_chunk() else {
                 break;
@@ -323,27 +341,17 @@ impl<W: Words> Way for Vectors<W> {
             let hits = W::of(self.0, hits);
             let there = first(n - at);
             let inside = (hits - from).le(length) & there;
-            let second = (hits & disk).eq(disk);
-            let mut rest = there;
-            for (disk, mut picked) in [inside & !second, inside & second].into_iter().enumerate() {
-                let Some(places) = to[disk][on[disk]..].first_chunk_mut() else {
-                    continue;
-                };
-                // A disk has no more: as many of the first lanes as there is room for.
-                while on[disk] + picked.count_ones() as usize > PMS_PER_DISK {
-                    picked ^= 1 << picked.ilog2();
-                }
-                hits.compress(picked, places);
-                on[disk] += picked.count_ones() as usize;
-                rest ^= picked;
+            if let Some(places) = to[taken..].first_chunk_mut() {
+                hits.compress(inside, places);
+                taken += inside.count_ones() as usize;
             }
             // Behind what was looked at there is room for all sixteen.
             if let Some(places) = words[left..].first_chunk_mut() {
-                hits.compress(rest, places);
-                left += rest.count_ones() as usize;
+                hits.compress(there & !inside, places);
+                left += (there & !inside).count_ones() as usize;
             }
         }
-        (left, on)
+        (left, taken)
     }
 }
 

@@ -129,6 +129,25 @@ fn hits_of_each_time_are_looked_at_by_themselves() {
     assert_found(RingFinder::new(all).unwrap().find(&hits), &[(0, A), (0, B)]);
 }
 
+/// Bursts of noise on one disk, each with more hits at one time than a ring has.
+#[test]
+fn bursts_on_one_disk_hide_nothing_on_the_other() {
+    let bursts = [0u16, 60, 160, 220]
+        .iter()
+        .enumerate()
+        .flat_map(|(n, &fine)| {
+            let pms = (0..17).map(move |i| (i * 53 + n * 211) % PMS_PER_DISK);
+            pms.map(move |pm| Hit {
+                pm: pm as u16,
+                fine,
+            })
+        });
+    let mut hits: Vec<Hit> = bursts.collect();
+    assert!(finder().find(&hits).is_empty());
+    hits.extend(ring_hits(1, A, 14, 100));
+    assert_found(finder().find(&hits), &[(1, A)]);
+}
+
 #[test]
 fn both_methods_find_the_same_rings() {
     let grid = FinderConfig {

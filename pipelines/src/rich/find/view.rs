@@ -7,7 +7,8 @@ use crate::rich::geometry::{DISKS, PMS_PER_DISK};
 use crate::rich::lanes::{Alike, Lane, NOWHERE, PerLane};
 use crate::simd::{LANES, Lanes};
 
-/// Most times at which an event is looked at: its own, and those of others in its slot.
+/// Most times at which a disk of an event is looked at: that of the event, and those of others in its
+/// slot.
 pub(super) const MAX_TIMES: usize = 4;
 /// Views of a batch.
 pub(super) const MAX_VIEWS: usize = MAX_BATCH * MAX_TIMES * DISKS;
@@ -57,14 +58,10 @@ impl Hits {
         self.end = 0;
     }
 
-    /// Where the hits of two more views begin, and places for them: for `most` in each, or as many
-    /// as a disk has, whichever is less.
+    /// Where the hits of one more view begin, and places for them.
     #[inline(always)]
-    pub(super) fn places(&mut self, most: usize) -> ([usize; DISKS], [&mut [u32]; DISKS]) {
-        let first = self.end;
-        let second = first + most.min(PMS_PER_DISK) + LANES;
-        let (low, high) = self.words.split_at_mut(second);
-        ([first, second], [&mut low[first..], high])
+    pub(super) fn places(&mut self) -> (usize, &mut [u32]) {
+        (self.end, &mut self.words[self.end..])
     }
 
     /// For each lane the hits of a view, one behind another; none where there is no view.
