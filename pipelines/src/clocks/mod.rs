@@ -23,8 +23,8 @@
 //! Times are in units of the caller's, for example slots. Memory is constant.
 
 mod clock;
-
-use std::cmp::Ordering;
+mod probe;
+mod trial;
 
 use pollux_mempool::time::Ns;
 use pollux_pmd::Cause;
@@ -407,13 +407,6 @@ impl Clocks {
         self.set_plain(source);
     }
 
-    /// Counts a frame of the trial.
-    fn count_trial(&mut self, source: usize) {
-        if let Other::Trial { frames, .. } = &mut self.other {
-            *frames += u32::from(self.each[source].line == OTHER);
-        }
-    }
-
     /// Notes whether a source needs no more than the check that it goes on.
     fn set_plain(&mut self, source: usize) {
         let on_trial = self.is_on_trial();
@@ -446,106 +439,11 @@ impl Clocks {
         }
     }
 
-    /// Looks at the times that sources have said, and where the others are a deadline later; called
-    /// now and then.
-    #[inline]
-    pub(crate) fn tick(&mut self, now: Moment) {
-        if now >= self.next_probe {
-            self.look(now);
-        }
-    }
-
-    #[cold]
-    fn look(&mut self, now: Moment) {
-        for source in 0..self.each.len() {
-            self.probe(source, now);
-        }
-        let due = self.each.iter().map(|clock| clock.probe_due);
-        self.next_probe = due.min().unwrap_or(NEVER);
-    }
-
-    /// Notes a time that a source said, unless there is one.
-    fn set_probe(&mut self, source: usize, time: u64, at: Moment) {
-        let clock = &mut self.each[source];
-        clock.set_probe(time, at, self.options.deadline);
-        self.next_probe = self.next_probe.min(clock.probe_due);
-    }
-
-    /// Compares what a source said a deadline ago with where the others are now.
-    fn probe(&mut self, source: usize, at: Moment) {
-        let clock = self.each[source];
-        let (time, since) = clock.probe;
-        let on_trial = self.is_on_trial() && clock.line == OTHER;
-        if at < clock.probe_due || !clock.is_known || clock.off || on_trial {
-            return;
-        }
-        self.each[source].probe_due = NEVER;
-        // Its next frame brings the next time to be noted.
-        self.each[source].is_plain = false;
-        let near_main = || self.is_near(source, MAIN, clock.said, at, self.tolerance);
-        if clock.line == OTHER && near_main() != Some(false) {
-            self.enter(source, MAIN, clock.said, at);
-            return;
-        }
-        match self.vote(clock.line, time, since, at) {
-            Vote::Reached => {
-                self.each[source].ties = 0;
-                self.note_lags(source, time, since, at);
-            }
-            Vote::Ahead => self.put_off(source),
-            // A single one may be a matter of who speaks first.
-            Vote::Tie if clock.ties < TIES => self.each[source].ties += 1,
-            Vote::Tie if self.other == Other::Unused => self.divide(time, at),
-            Vote::Tie => {}
-        }
-    }
-
-    /// Most sources have come to a time: those that have been heard since, or up to a deadline before,
-    /// and are still further behind than a deadline differ from them, if that is so again and again.
-    fn note_lags(&mut self, asked: usize, time: u64, since: Moment, at: Moment) {
-        let (line, deadline) = (self.each[asked].line, self.options.deadline);
-        for source in (0..self.each.len()).filter(|&source| source != asked) {
-            let clock = &mut self.each[source];
-            let votes = clock.line == line && !clock.off && clock.is_live(at);
-            let recent = clock.heard.after(deadline) >= since;
-            if clock.said >= time {
-                clock.lags = 0;
-            } else if votes && recent && clock.said.saturating_add(self.tolerance) < time {
-                clock.lags += 1;
-                if clock.lags >= LATE_RUN {
-                    self.put_off(source);
-                }
-            }
-        }
-    }
-
     fn put_off(&mut self, source: usize) {
         let clock = &mut self.each[source];
         (clock.off, clock.agreed, clock.late, clock.lags) = (true, 0, 0, 0);
         (clock.line, clock.before, clock.probe_due) = (MAIN, None, NEVER);
         self.set_plain(source);
-    }
-
-    /// Those who have come to `time` go on in the other timeline.
-    fn divide(&mut self, time: u64, at: Moment) {
-        let (mut ahead, mut from) = (0, 0);
-        for (n, clock) in self.voters(MAIN, at) {
-            if clock.said >= time {
-                ahead |= 1 << n;
-            } else {
-                from = from.max(clock.said.saturating_add(1));
-            }
-        }
-        let deadline = self.options.deadline;
-        self.other = Other::Disputed;
-        for (n, clock) in self.each.iter_mut().enumerate() {
-            if ahead >> n & 1 == 1 {
-                clock.take_side(OTHER, at, deadline);
-            }
-        }
-        self.split = Some(Change::Split { ahead, from });
-        self.set_all_plain();
-        self.next_probe = self.next_probe.min(at.after(deadline));
     }
 
     /// The first fragment of a frame of `source`, of `time`, is behind `floor`, the end of what was
@@ -576,116 +474,5 @@ impl Clocks {
         }
         self.put_off(source);
         Late::Refused(Cause::ClockSkew)
-    }
-
-    /// A source, and those that are behind `floor` as it is, go on in the other timeline.
-    fn leave_behind(&mut self, source: usize, floor: u64, at: Moment) {
-        self.other = Other::Disputed;
-        for (n, clock) in self.each.iter_mut().enumerate() {
-            let behind =
-                clock.line == MAIN && !clock.off && clock.is_live(at) && !clock.has_reached(floor);
-            if n == source || behind {
-                clock.take_side(OTHER, at, self.options.deadline);
-            }
-        }
-        self.set_all_plain();
-        self.next_probe = self.next_probe.min(at.after(self.options.deadline));
-    }
-
-    /// What has been decided about the other timeline by `now`; asked before and behind each frame
-    /// while the clocks are [restless](Self::is_restless), and now and then.
-    pub(crate) fn change(&mut self, now: Moment) -> Option<Change> {
-        if let Some(split) = self.split.take() {
-            return Some(split);
-        }
-        let live = |line| self.voters(line, now).count();
-        match self.other {
-            Other::Unused => None,
-            Other::Trial {
-                opened,
-                frames,
-                stray,
-            } => {
-                let members = self.members(OTHER).count_ones() as usize;
-                let all = self.each.len();
-                if members == 0 {
-                    return Some(self.reject(stray));
-                }
-                if 2 * members > all && (all > 1 || frames >= LATE_RUN) {
-                    return Some(self.adopt());
-                }
-                let over = now >= opened.after(self.options.deadline);
-                over.then(|| self.end_trial(now))
-            }
-            Other::Disputed => {
-                let (main, other) = (live(MAIN), live(OTHER));
-                match other.cmp(&main) {
-                    Ordering::Greater => Some(self.adopt()),
-                    Ordering::Less => {
-                        self.reject(Cause::ClockSkew);
-                        Some(Change::Joined)
-                    }
-                    Ordering::Equal => None,
-                }
-            }
-        }
-    }
-
-    /// What becomes of a trial at the end of the input.
-    pub(crate) fn finish(&mut self) -> Option<Change> {
-        let now = self.each.iter().map(|clock| clock.heard).max()?;
-        let change = self.change(now);
-        if change.is_some() || !self.is_on_trial() {
-            return change;
-        }
-        Some(self.end_trial(now))
-    }
-
-    fn end_trial(&mut self, now: Moment) -> Change {
-        let members = self.members(OTHER).count_ones() as usize;
-        let stay = self.voters(MAIN, now).count();
-        if members > stay {
-            return self.adopt();
-        }
-        if members < stay {
-            return match self.other {
-                Other::Trial {
-                    frames: 1, stray, ..
-                } => {
-                    // A single frame says nothing of the next one.
-                    for clock in self.each.iter_mut().filter(|clock| clock.line == OTHER) {
-                        (clock.line, clock.is_known) = (MAIN, false);
-                    }
-                    self.reject(stray)
-                }
-                _ => self.reject(Cause::ClockSkew),
-            };
-        }
-        self.other = Other::Disputed;
-        self.each.iter_mut().for_each(|clock| clock.before = None);
-        self.set_all_plain();
-        Change::Disputed
-    }
-
-    fn adopt(&mut self) -> Change {
-        self.other = Other::Unused;
-        for clock in &mut self.each {
-            // Who stays behind is compared with the others before it is heard again.
-            clock.is_known &= clock.line == OTHER;
-            (clock.line, clock.before, clock.probe_due) = (MAIN, None, NEVER);
-        }
-        self.set_all_plain();
-        Change::Adopted
-    }
-
-    fn reject(&mut self, cause: Cause) -> Change {
-        self.other = Other::Unused;
-        for source in 0..self.each.len() {
-            if self.each[source].line == OTHER {
-                self.put_off(source);
-            }
-        }
-        self.set_all_plain();
-        Change::Rejected(cause)
     }
 }
