@@ -393,7 +393,8 @@ impl Merge {
         if time >= floor || reordered {
             return Ok(());
         }
-        match self.clocks.late(source, time, floor, at) {
+        let was_made = || self.lines[line].has_closed(time);
+        match self.clocks.late(source, time, floor, at, was_made) {
             // Others of its hits may be in time.
             Late::Refused(Cause::Late) => {}
             Late::Refused(cause) => return Err(refusal(cause)),

@@ -24,12 +24,14 @@
 
 mod clock;
 mod probe;
+mod recent;
 mod trial;
 
 use pollux_mempool::time::Ns;
 use pollux_pmd::Cause;
 
 use self::clock::{Clock, NEVER};
+pub(crate) use self::recent::Recent;
 use crate::stage::Moment;
 
 /// How long a silent source has a say about what time it is.
@@ -376,6 +378,12 @@ impl Clocks {
         line == OTHER || self.is_near(source, line, time, at, self.tolerance) != Some(false)
     }
 
+    /// Whether two times are no further apart than the deadline.
+    #[inline]
+    pub(crate) fn are_close(&self, earlier: u64, later: u64) -> bool {
+        later.saturating_sub(earlier) <= self.tolerance
+    }
+
     /// Whether others in the timeline of a source have been heard within the last deadline.
     pub(crate) fn has_company(&self, source: usize, at: Moment) -> bool {
         let recent = |clock: &Clock| at <= clock.heard.after(self.options.deadline);
@@ -447,8 +455,15 @@ impl Clocks {
     }
 
     /// The first fragment of a frame of `source`, of `time`, is behind `floor`, the end of what was
-    /// closed in its timeline.
-    pub(crate) fn late(&mut self, source: usize, time: u64, floor: u64, at: Moment) -> Late {
+    /// closed in its timeline; `was_made` says whether its own event is among that.
+    pub(crate) fn late(
+        &mut self,
+        source: usize,
+        time: u64,
+        floor: u64,
+        at: Moment,
+        was_made: impl FnOnce() -> bool,
+    ) -> Late {
         let line = self.each[source].line;
         // It may have come so far itself, and have a second fragment for what was closed.
         let own = self.each[source].has_reached(floor);
@@ -461,7 +476,7 @@ impl Clocks {
         // Its clock may be right, and its frames slow.
         let in_step = self.is_in_step(source, time, at);
         let off = self.each[source].off;
-        if !off && behind > reached {
+        if !off && behind > reached && !(in_step && was_made()) {
             return Late::StepBack;
         }
         let always = self.count_late(source, at);

@@ -6,7 +6,7 @@ use pollux_mempool::time::{Ns, Tsc};
 
 use super::source::{Source, Waiting};
 use super::{Came, MergeOptions, StampedHit};
-use crate::clocks::LIVE;
+use crate::clocks::{LIVE, Recent};
 use crate::l0::MAX_EVENT_HITS;
 use crate::rich::Hit;
 use crate::stage::Moment;
@@ -32,6 +32,8 @@ pub(super) struct Timeline {
     pub(super) sources: Vec<Source>,
     /// Times before this belong to windows that are closed.
     pub(super) floor: u64,
+    /// Where the last windows that were closed began.
+    recent: Recent,
     /// When the first of all sources was heard: from then on the others are waited for.
     begun: Option<Moment>,
     /// How far the sources had come: the oldest note first.
@@ -53,6 +55,7 @@ impl Timeline {
                 .map(|_| Source::new(options.capacity))
                 .collect(),
             floor: 0,
+            recent: Recent::default(),
             begun: None,
             notes: VecDeque::with_capacity(2 * NOTES),
         }
@@ -63,6 +66,7 @@ impl Timeline {
         self.sources.iter_mut().for_each(Source::clear);
         (self.floor, self.begun) = (0, None);
         self.notes.clear();
+        self.recent.clear();
     }
 
     /// Moves sources (bit s: source s), with their hits, to another timeline, which is empty.
@@ -209,18 +213,26 @@ impl Timeline {
 
     /// Goes back to a time.
     pub(super) fn step_back(&mut self, time: u64) {
-        self.floor = time - time % u64::from(self.options.width);
+        self.floor = self.window_of(time);
         self.notes.clear();
+    }
+
+    /// Where the window of a time begins.
+    fn window_of(&self, time: u64) -> u64 {
+        time - time % u64::from(self.options.width)
+    }
+
+    /// Whether the window of a time was closed lately, with hits.
+    pub(super) fn has_closed(&self, time: u64) -> bool {
+        self.recent.has(self.window_of(time))
     }
 
     /// Where the next window with hits begins.
     #[inline]
     pub(super) fn next(&self) -> Option<u64> {
-        let width = u64::from(self.options.width);
         // What waits before the floor is there for its neighbour alone.
         let first = self.sources.iter().filter_map(Source::first).min()?;
-        let first = first.max(self.floor);
-        Some(first - first % width)
+        Some(self.window_of(first.max(self.floor)))
     }
 
     /// Takes the hits of the window that begins at `start` out of the rings; those that the next one
@@ -265,6 +277,9 @@ impl Timeline {
             source.head = done;
         }
         self.floor = end;
+        if inside > 0 {
+            self.recent.add(start);
+        }
         Taken {
             hits: n,
             inside,

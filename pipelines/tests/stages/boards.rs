@@ -97,7 +97,7 @@ struct Outcome {
     env: StageEnv,
     /// Frames that each board sent.
     sent: u64,
-    /// Events to which all honest boards contributed, of those that there were.
+    /// Events in which all honest boards are together, of those that there were.
     whole: u64,
     events: u64,
     /// Frames of each board whose time stamps were wrong.
@@ -179,12 +179,16 @@ impl Scenario {
         let honest = |board: u16| matches!(self.faults[usize::from(board)], Fault::None);
         let wanted: u16 = (0..BOARDS).filter(|&b| honest(b)).map(|b| 1 << b).sum();
         let spacing = (40_000_000 / self.rate).max(1) as i64;
+        // Most boards that are together in an event of a time.
         let mut seen = BTreeMap::<u64, u16>::new();
         let mut out = Vec::<Event>::new();
         let mut collect = |out: &mut Vec<Event>| {
             for event in out.drain(..) {
                 let head = event.head();
-                *seen.entry(head.timestamp).or_default() |= contributed(&event);
+                let (best, boards) = (seen.entry(head.timestamp).or_default(), contributed(&event));
+                if (boards & wanted).count_ones() > (*best & wanted).count_ones() {
+                    *best = boards;
+                }
             }
         };
         let mut batch = Batch::with_capacity(1);

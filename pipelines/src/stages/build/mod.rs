@@ -306,8 +306,9 @@ impl Build {
         if let Some(cause) = taking.late {
             return Err(cause);
         }
-        let floor = self.lines[line].floor;
-        match self.clocks.late(source, key, floor, fragment.at) {
+        let Timeline { floor, recent, .. } = &self.lines[line];
+        let was_made = || recent.has(key);
+        match self.clocks.late(source, key, *floor, fragment.at, was_made) {
             Late::Refused(cause) => {
                 self.clocks.said(source, key);
                 self.taking = self.taking.map(|taking| Taking {
@@ -410,6 +411,7 @@ impl Build {
         let mut deadline = fragment.at.after(self.deadline);
         if let Some(next) = self.lines[line].open.get(place)
             && next.deadline < deadline
+            && self.clocks.are_close(key, next.key)
             && self.clocks.vote(line, next.key, next.since, fragment.at) == Vote::Reached
         {
             // It must not hold up the next younger one, unless that is ahead of most sources.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use pollux_mempool::time::Tsc;
 
+use crate::clocks::Recent;
 use crate::l0::{Draft, MAX_SOURCES};
 use crate::stage::Moment;
 
@@ -36,6 +37,8 @@ pub(super) struct Timeline {
     pub(super) floor: u64,
     /// Events that were closed.
     closed: usize,
+    /// Keys of the last of them.
+    pub(super) recent: Recent,
     /// For each source, the place behind its last fragment: where the next one goes unless
     /// something was lost. Places of events that were closed count.
     cursor: [usize; MAX_SOURCES],
@@ -83,6 +86,7 @@ impl Timeline {
     pub(super) fn close(&mut self) -> Option<Open> {
         let open = self.open.pop_front()?;
         self.closed += 1;
+        self.recent.add(open.key);
         self.floor = open.key + 1;
         Some(open)
     }
@@ -90,6 +94,7 @@ impl Timeline {
     /// Forgets all; the memory stays.
     pub(super) fn clear(&mut self) {
         self.open.clear();
+        self.recent.clear();
         (self.floor, self.closed, self.cursor) = (0, 0, [0; MAX_SOURCES]);
     }
 
