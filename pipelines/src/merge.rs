@@ -134,7 +134,12 @@ pub struct Window<'a> {
     pub disputed: bool,
     /// When the first of its hits came, on the clock.
     pub arrival: Tsc,
-    /// Its hits: in the order of the sources, those of each in the order of time.
+    /// Bit s: source s has more hits in it than rings explain.
+    pub hot: u64,
+    /// How many of its hits, the last ones, are of such sources.
+    pub masked: u16,
+    /// Its hits: in the order of the sources, those of each in the order of time. Those of hot sources
+    /// are behind the others.
     pub hits: &'a [Hit],
 }
 
@@ -535,16 +540,22 @@ impl Merge {
             return;
         }
         let kept = taken.hits.min(MAX_EVENT_HITS);
+        let masked = match taken.hot {
+            0 => 0,
+            hot => self.lines[line].mask_hot(hot, &mut self.hits[..kept]),
+        };
         self.counts.windows += 1;
         self.counts.hits += kept as u64;
         self.counts.overfull += (taken.hits - kept) as u64;
         out(Window {
             start,
             span: Span { guard, width },
-            sources: taken.sources,
+            sources: taken.sources & !self.clocks.off(),
             truncated: taken.hits > kept,
             disputed: line == OTHER || self.clocks.is_disputed(),
             arrival: Tsc(self.arrival.0 - taken.age),
+            hot: taken.hot,
+            masked,
             hits: &self.hits[..kept],
         });
     }

@@ -40,6 +40,8 @@ pub struct EventHead {
     pub disputed: bool,
     /// Number of hits.
     pub hits: u16,
+    /// How many of them, the last ones, are of sources with more than rings explain, and masked.
+    pub masked: u16,
     /// When its first fragment came, on the clock.
     pub arrival: Tsc,
 }
@@ -72,15 +74,28 @@ struct Head {
     /// As in [`Span`].
     guard: u16,
     width: u16,
-    complete: u8,
+    /// As in [`EventHead`].
+    masked: u16,
+    flags: u8,
     rules: u8,
-    monitored: u8,
     /// How far the event has come.
     step: u8,
     ring_count: u8,
-    late: u8,
-    truncated: u8,
-    disputed: u8,
+    unused: [u8; 2],
+}
+
+/// Bits of [`Head::flags`].
+const COMPLETE: u8 = 1;
+const TRUNCATED: u8 = 1 << 1;
+const DISPUTED: u8 = 1 << 2;
+const MONITORED: u8 = 1 << 3;
+const LATE: u8 = 1 << 4;
+
+impl Head {
+    #[inline]
+    fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
 }
 
 /// Units of time in a slot.
@@ -123,20 +138,29 @@ impl<'a> EventView<'a> {
         EventHead {
             timestamp: self.front.head.timestamp,
             sources: self.front.head.sources,
-            complete: self.front.head.complete != 0,
-            truncated: self.front.head.truncated != 0,
-            disputed: self.front.head.disputed != 0,
+            complete: self.front.head.has(COMPLETE),
+            truncated: self.front.head.has(TRUNCATED),
+            disputed: self.front.head.has(DISPUTED),
             hits: self.hits.len() as u16,
+            masked: self.front.head.masked,
             arrival: Tsc(self.front.head.arrival),
         }
     }
 
     /// Hits of all sources: in the order of the sources, each sorted by photomultiplier, or by time
-    /// where hits are merged.
+    /// where hits are merged. Those of masked sources are behind the others.
     #[must_use]
     #[inline]
     pub fn hits(self) -> &'a [Hit] {
         self.hits
+    }
+
+    /// Those in which rings are looked for.
+    #[must_use]
+    #[inline]
+    pub fn unmasked_hits(self) -> &'a [Hit] {
+        let masked = usize::from(self.front.head.masked);
+        &self.hits[..self.hits.len().saturating_sub(masked)]
     }
 
     /// Of which time they are.
@@ -198,7 +222,7 @@ impl<'a> EventView<'a> {
         Verdict {
             rules: head.rules,
             rule_set: head.rule_set,
-            monitored: head.monitored != 0,
+            monitored: head.has(MONITORED),
         }
     }
 
@@ -206,7 +230,7 @@ impl<'a> EventView<'a> {
     #[must_use]
     #[inline]
     pub fn is_late(self) -> bool {
-        self.front.head.late != 0
+        self.front.head.has(LATE)
     }
 }
 
@@ -245,7 +269,7 @@ impl Event {
         self.view().head()
     }
 
-    /// Hits of all sources: in the order of the sources, each sorted by photomultiplier.
+    /// As [`EventView::hits`].
     #[must_use]
     #[inline]
     pub fn hits(&self) -> &[Hit] {
@@ -295,7 +319,7 @@ impl Reconstructed {
         if let Some(front) = self.0.front_mut() {
             front.head.rules = verdict.rules;
             front.head.rule_set = verdict.rule_set;
-            front.head.monitored = u8::from(verdict.monitored);
+            front.head.flags |= if verdict.monitored { MONITORED } else { 0 };
             front.head.step = DECIDED;
         }
         Decision(self)
@@ -327,7 +351,7 @@ impl Decision {
     #[inline]
     pub fn mark_late(&mut self) {
         if let Some(front) = self.0.0.front_mut() {
-            front.head.late = 1;
+            front.head.flags |= LATE;
         }
     }
 }

@@ -298,6 +298,7 @@ mod tests {
                 sources: 0b1011,
                 complete: false,
                 hits: 77,
+                masked: 0,
                 arrival: Tsc(5),
                 truncated: n == 4,
                 disputed: n == 5,

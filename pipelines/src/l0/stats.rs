@@ -41,7 +41,7 @@ pub struct SourceCounts {
     pub out_of_window: Count,
     /// 1 while the source differs from the majority, else 0.
     pub off: Count,
-    /// Events in which this source had more hits than rings explain, and was passed over.
+    /// Events in which this source had more hits than rings explain, so that they were masked.
     pub hot: Count,
     /// Frames on this source's port that claim to be of another configured board.
     pub misrouted: Count,
@@ -180,6 +180,14 @@ impl L0Stats {
             counts.absent.add(1 - contributed);
             counts.missed.add((1 - contributed) * u64::from(shared));
             counts.apart.add(contributed * u64::from(alone));
+        }
+    }
+
+    /// Counts an event in which sources (bit s: source s) are hot.
+    #[cold]
+    pub(crate) fn count_hot(&self, hot: u64) {
+        for (source, counts) in self.sources.iter().enumerate() {
+            counts.hot.add(hot >> source & 1);
         }
     }
 

@@ -21,6 +21,8 @@ pub(super) struct Taken {
     /// Those of the window itself.
     pub(super) inside: usize,
     pub(super) sources: u64,
+    /// Bit s: source s has more hits than rings explain.
+    pub(super) hot: u64,
     /// Cycles since the first of them came.
     pub(super) age: u64,
 }
@@ -38,6 +40,8 @@ pub(super) struct Timeline {
     begun: Option<Moment>,
     /// How far the sources had come: the oldest note first.
     notes: VecDeque<Note>,
+    /// Where the hits of each source end in the window that was taken last.
+    ends: Box<[usize]>,
 }
 
 /// How far most sources had come that went on at a moment, less the disorder.
@@ -58,6 +62,7 @@ impl Timeline {
             recent: Recent::default(),
             begun: None,
             notes: VecDeque::with_capacity(2 * NOTES),
+            ends: vec![0; options.sources].into(),
         }
     }
 
@@ -243,7 +248,12 @@ impl Timeline {
         arrival: Tsc,
         to: &mut [Hit; MAX_EVENT_HITS],
     ) -> Taken {
-        let MergeOptions { width, guard, .. } = self.options;
+        let MergeOptions {
+            width,
+            guard,
+            hot_hits,
+            ..
+        } = self.options;
         let (wide, edge) = (u64::from(width), u64::from(guard));
         let base = start.saturating_sub(edge);
         // `base` is above zero but for the first window, whose hits are that much later.
@@ -254,7 +264,10 @@ impl Timeline {
         );
         let last = end.saturating_add(edge);
         let (mut n, mut inside, mut sources, mut age) = (0, 0, 0, 0);
-        for (number, source) in self.sources.iter_mut().enumerate() {
+        let (mut hot, most) = (0, usize::from(hot_hits));
+        let each = self.sources.iter_mut().zip(&mut self.ends);
+        for (number, (source, ends)) in each.enumerate() {
+            let before = n;
             let whole = source.latest >= start && !source.lacks(start, end);
             sources |= u64::from(whole) << number;
             let mask = source.ring.len() - 1;
@@ -275,6 +288,8 @@ impl Timeline {
                 done += usize::from(hit.time < keep);
             }
             source.head = done;
+            *ends = n;
+            hot |= u64::from(n - before > most) << number;
         }
         self.floor = end;
         if inside > 0 {
@@ -284,7 +299,26 @@ impl Timeline {
             hits: n,
             inside,
             sources,
+            hot,
             age,
         }
+    }
+
+    /// Puts the hits of hot sources (bit s: source s), of those that were taken last, behind all
+    /// others; how many they are.
+    #[cold]
+    pub(super) fn mask_hot(&self, hot: u64, hits: &mut [Hit]) -> u16 {
+        let mut masked = 0;
+        // The last first: what is before it stays where it is.
+        for source in (0..self.ends.len())
+            .filter(|source| hot >> source & 1 == 1)
+            .rev()
+        {
+            let begin = source.checked_sub(1).map_or(0, |before| self.ends[before]);
+            let (begin, end) = (begin.min(hits.len()), self.ends[source].min(hits.len()));
+            hits[begin..].rotate_left(end - begin);
+            masked += end - begin;
+        }
+        masked as u16
     }
 }

@@ -22,6 +22,8 @@ pub struct MergeOptions {
     pub deadline: Ns,
     /// Hits of each source that may wait.
     pub capacity: usize,
+    /// Most hits of a source in a window: those of one with more are masked.
+    pub hot_hits: u16,
 }
 
 impl Default for MergeOptions {
@@ -36,6 +38,7 @@ impl Default for MergeOptions {
             horizon: 40_000 * SLOT,
             deadline: Ns(300_000),
             capacity: 1 << 14,
+            hot_hits: u16::MAX,
         }
     }
 }

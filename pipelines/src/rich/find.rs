@@ -136,10 +136,6 @@ pub struct FinderConfig {
     /// Least [significance](Ring::significance) of a ring: 0 is that of rings of which one is expected
     /// by chance. Below 0 more chance alignments are kept; -100 keeps all.
     pub min_significance: f32,
-    /// Largest share of the photomultipliers of a readout board that are hit in an event: a board with
-    /// more is hot, and its hits are passed over, as rings do not explain them. Four rings on one of
-    /// four boards are some 60 hits, 0.12 of it.
-    pub max_occupancy: f32,
     /// Hits whose times are within this of that of most others are looked at together, in units
     /// of 25/256 ns; 0 looks at all hits together.
     pub time_window: u8,
@@ -161,7 +157,6 @@ impl Default for FinderConfig {
             road_mm: 10.5,
             max_chi2_mm2: 50.0,
             min_significance: 0.0,
-            max_occupancy: 0.25,
             time_window: 20,
             seeds: 64,
             method: Method::Triplets,
@@ -181,9 +176,6 @@ pub enum FinderError {
     /// A length is not a positive number, or the radii are in the wrong order.
     #[error("lengths must be positive, and min_radius_mm below max_radius_mm")]
     Lengths,
-    /// A board cannot be hit to more than all of it.
-    #[error("max_occupancy must be 0 to 1")]
-    Occupancy,
     /// The significance is not a number.
     #[error("min_significance must be a number")]
     Significance,
@@ -214,9 +206,6 @@ impl FinderConfig {
         }
         if !self.min_significance.is_finite() {
             return Err(FinderError::Significance);
-        }
-        if !(0.0..=1.0).contains(&self.max_occupancy) {
-            return Err(FinderError::Occupancy);
         }
         Ok(())
     }

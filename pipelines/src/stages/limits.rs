@@ -5,6 +5,10 @@ use pollux_mempool::time::Ns;
 use crate::l0::MAX_SOURCES;
 use crate::registry::StageEnv;
 
+/// Most hits that rings explain of one source in an event, by default: a quarter of the
+/// photomultipliers of one of four boards. Four rings on such a board are some 60 hits.
+pub(super) const HOT_HITS: u16 = 122;
+
 /// The number of sources.
 ///
 /// # Errors
@@ -35,4 +39,15 @@ pub(super) fn check_times(deadline_us: u64, horizon_us: u64) -> Result<Ns, Strin
         ));
     }
     Ok(Ns(deadline_us * 1000))
+}
+
+/// Most hits of one source in an event that are not masked.
+///
+/// # Errors
+/// It is zero, so that no hit would be left.
+pub(super) fn check_hot(hot_hits: u16) -> Result<u16, String> {
+    if hot_hits == 0 {
+        return Err("hot_hits = 0: it must be 1 or more, or all hits would be masked".into());
+    }
+    Ok(hot_hits)
 }

@@ -16,7 +16,7 @@ use pollux_pmd::Cause;
 use serde::Deserialize;
 
 use super::fate::{Fate, Fates};
-use super::limits::{check_sources, check_times};
+use super::limits::{HOT_HITS, check_hot, check_sources, check_times};
 use crate::formats::hits::MAX_HITS;
 use crate::l0::{Apart, Closed, Draft, Event, EventHead, Fragment, Fragments, L0Stats};
 use crate::merge::{Came, Merge, MergeOptions, Refusal, SLOT, StampedHit, Window};
@@ -40,6 +40,8 @@ pub struct MergeHitsOptions {
     pub deadline_us: u64,
     /// Hits of each source that may wait.
     pub capacity: usize,
+    /// Most hits of a source in a window: a source with more is hot, and its hits are masked.
+    pub hot_hits: u16,
 }
 
 impl Default for MergeHitsOptions {
@@ -51,6 +53,7 @@ impl Default for MergeHitsOptions {
             horizon_us: 100_000,
             deadline_us: 300,
             capacity: 1 << 14,
+            hot_hits: HOT_HITS,
         }
     }
 }
@@ -88,6 +91,7 @@ impl MergeHits {
             horizon_us,
             deadline_us,
             capacity,
+            hot_hits,
         } = options;
         let sources = check_sources(env)?;
         if !(1..=128).contains(&window_slots) {
@@ -110,6 +114,7 @@ impl MergeHits {
             horizon: horizon_us.saturating_mul(1000 / 25 * SLOT),
             deadline,
             capacity,
+            hot_hits: check_hot(hot_hits)?,
         })
         .map_err(|error| error.to_string())?;
         Ok(Self {
@@ -200,6 +205,9 @@ impl Windows {
             self.stats.events.no_buffer.add(1);
             return;
         };
+        if window.hot != 0 {
+            self.stats.count_hot(window.hot);
+        }
         // They fit: a window has no more than an event.
         let _ = draft.insert(0, window.hits);
         let complete = window.sources == self.all && !window.truncated;
@@ -211,6 +219,7 @@ impl Windows {
             truncated: window.truncated,
             disputed: window.disputed,
             hits: window.hits.len() as u16,
+            masked: window.masked,
             arrival: window.arrival,
         };
         let closed = Closed {

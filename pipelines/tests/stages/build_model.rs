@@ -182,6 +182,7 @@ proptest! {
             deadline_us: 500,
             horizon_us: 50_000,
             max_open: NO_LIMIT,
+            ..BuildOptions::default()
         };
         let short = |way: &Way| match *way {
             Way::Delayed(by) => Way::Delayed(by % 60),

@@ -1,64 +1,130 @@
-//! Boards with more hits than rings explain.
+//! Sources with more hits than rings explain.
 
-use std::sync::Arc;
-
-use crate::common::event;
-use pollux_mempool::{PoolCache, PoolConfig};
-use pollux_pipelines::l0::{Draft, EventHead, L0Stats, Reconstructed, event_pool};
-use pollux_pipelines::merge::Span;
+use crate::common::{Part, env, event, stored};
+use pollux_mempool::time::Tsc;
+use pollux_pipelines::l0::{Event, Fragments, Reconstructed};
 use pollux_pipelines::rich::Hit;
 use pollux_pipelines::rich::find::FinderConfig;
-use pollux_pipelines::stages::FindRings;
-use pollux_pipelines::{Batch, Stage};
+use pollux_pipelines::rich::geometry::board_of;
+use pollux_pipelines::stages::{Build, BuildOptions, FindRings, MergeHits, MergeHitsOptions};
+use pollux_pipelines::{Batch, Moment, Stage, StageEnv};
 
-/// The rings that are found in events of these hits.
-fn found(stats: &Arc<L0Stats>, cache: &mut PoolCache, events: &[Vec<Hit>]) -> Vec<usize> {
-    let mut stage = FindRings::with_stats(FinderConfig::default(), Arc::clone(stats)).unwrap();
-    let mut batch = Batch::with_capacity(events.len());
-    for hits in events {
-        let mut draft = Draft::new(cache).unwrap();
-        assert!(draft.insert(0, hits));
-        let event = draft.finish(&EventHead::default(), Span::default());
+const BOARDS: u8 = 4;
+const EVENTS: u64 = 40;
+
+/// What the boards send of an event: its hits, and those of noise for a board.
+fn parts(timestamp: u64, noise: Option<&(u16, Vec<Hit>)>) -> Vec<Part> {
+    let hits = event(timestamp);
+    let part = |source: u16| {
+        let own = |hit: &&Hit| u16::from(board_of(hit.pm, BOARDS)) == source;
+        let mut own: Vec<Hit> = hits.iter().filter(own).copied().collect();
+        if let Some((_, noise)) = noise.filter(|(board, _)| *board == source) {
+            own.clone_from(noise);
+        }
+        Part {
+            timestamp,
+            source,
+            ends_frame: true,
+            lost: 0,
+            reordered: false,
+            at: Moment(timestamp * 25),
+            arrival: Tsc(timestamp * 25),
+            hits: own,
+        }
+    };
+    (0..BOARDS.into()).map(part).collect()
+}
+
+/// The hits and the number of rings of each event, and how often each board was hot.
+fn run<B>(
+    make: fn(&mut StageEnv) -> B,
+    noise: Option<&(u16, Vec<Hit>)>,
+) -> (Vec<(Vec<Hit>, usize)>, Vec<u64>)
+where
+    B: Stage<In = Fragments, Out = Event>,
+{
+    let mut env = env(BOARDS.into());
+    let mut builder = make(&mut env);
+    let (mut batch, mut events) = (Batch::with_capacity(1), Vec::new());
+    for n in 0..EVENTS {
+        // Odd time stamps have their ring on disk 1, which boards 2 and 3 read.
+        for part in parts(2 * n + 1, noise) {
+            batch.push(stored(&[part])).unwrap();
+            builder.process(&mut batch, &mut events);
+            batch.clear();
+        }
+    }
+    builder.finish(&mut events);
+    let mut finder = FindRings::with_stats(FinderConfig::default(), env.stats.clone()).unwrap();
+    let mut found = Vec::<Reconstructed>::new();
+    for event in events {
+        let mut batch = Batch::with_capacity(1);
         batch.push(event).unwrap();
+        finder.process(&mut batch, &mut found);
     }
-    let mut out = Vec::<Reconstructed>::new();
-    stage.process(&mut batch, &mut out);
-    for (event, hits) in out.iter().zip(events) {
-        assert_eq!(event.hits(), hits, "the event keeps what it has");
+    let found = found
+        .iter()
+        .map(|event| (event.hits().to_vec(), event.rings().len()));
+    let counts = env.stats.sources.iter().enumerate();
+    let hot = counts.map(|(source, counts)| {
+        let named = env.stats.faults(source).contains(&"hot");
+        assert_eq!(named, counts.hot.get() > 0);
+        counts.hot.get()
+    });
+    (found.collect(), hot.collect())
+}
+
+fn build(env: &mut StageEnv) -> Build {
+    Build::new(&BuildOptions::default(), env).unwrap()
+}
+
+fn merge(env: &mut StageEnv) -> MergeHits {
+    MergeHits::new(&MergeHitsOptions::default(), env).unwrap()
+}
+
+/// Whose channels its hits claim to be of does not matter: the board that sends them is hot.
+fn a_hot_board_is_masked_and_named<B>(make: fn(&mut StageEnv) -> B)
+where
+    B: Stage<In = Fragments, Out = Event>,
+{
+    let (clean, hot) = run(make, None);
+    assert_eq!((clean.len(), hot), (EVENTS as usize, vec![0; 4]));
+    assert!(clean.iter().map(|(_, rings)| rings).sum::<usize>() >= EVENTS as usize);
+    for first in [0, 488, 1000, 1600] {
+        let noise: Vec<_> = (first..first + 255)
+            .map(|pm| Hit { pm, fine: 104 })
+            .collect();
+        let (noisy, hot) = run(make, Some(&(1, noise.clone())));
+        assert_eq!(hot, [0, EVENTS, 0, 0], "{first}");
+        for ((before, rings), (hits, found)) in clean.iter().zip(&noisy) {
+            assert_eq!(found, rings, "{first}");
+            // The event keeps what it has, what is masked behind the rest.
+            let others = before.iter().filter(|hit| board_of(hit.pm, BOARDS) != 1);
+            let expected = others.chain(&noise).map(|hit| hit.pm);
+            assert!(hits.iter().map(|hit| hit.pm).eq(expected), "{first}");
+        }
     }
-    out.iter().map(|event| event.rings().len()).collect()
+    let noise = (0..122).map(|pm| Hit { pm, fine: 104 }).collect();
+    let (_, hot) = run(make, Some(&(3, noise)));
+    assert_eq!(hot, [0; 4], "as many as rings may explain");
 }
 
 #[test]
-fn a_hot_board_is_passed_over_and_told_and_costs_no_ring() {
-    let pool = event_pool(64, PoolConfig::default()).unwrap();
-    let mut cache = pool.cache(32).unwrap();
-    // Odd time stamps have their ring on disk 1, which boards 2 and 3 read.
-    let clean: Vec<_> = (0..40).map(|n| event(2 * n + 1)).collect();
-    let stats = L0Stats::new(4);
-    let expected = found(&stats, &mut cache, &clean);
-    assert!(expected.iter().sum::<usize>() >= 40);
-    assert!(stats.sources.iter().all(|source| source.hot.get() == 0));
-    let hot: Vec<_> = clean
-        .iter()
-        .map(|hits| {
-            let ring = hits.iter().filter(|hit| hit.pm >= 976);
-            let noise = (0..255).map(|pm| Hit { pm, fine: 104 });
-            noise.chain(ring.copied()).collect()
-        })
-        .collect();
-    let of_disk: Vec<Vec<_>> = clean
-        .iter()
-        .map(|hits| hits.iter().filter(|hit| hit.pm >= 976).copied().collect())
-        .collect();
-    let expected = found(&stats, &mut cache, &of_disk);
-    assert_eq!(found(&stats, &mut cache, &hot), expected);
-    let told: Vec<_> = stats
-        .sources
-        .iter()
-        .map(|source| source.hot.get())
-        .collect();
-    assert_eq!(told, [40, 0, 0, 0]);
-    stats.events.built.add(40);
-    assert!(stats.faults(0).contains(&"hot") && !stats.faults(1).contains(&"hot"));
+fn a_hot_board_is_masked_and_named_by_build() {
+    a_hot_board_is_masked_and_named(build);
+}
+
+#[test]
+fn a_hot_board_is_masked_and_named_by_merge() {
+    a_hot_board_is_masked_and_named(merge);
+}
+
+#[test]
+fn all_hits_cannot_be_hot() {
+    let none = BuildOptions {
+        hot_hits: 0,
+        ..BuildOptions::default()
+    };
+    let why = Build::new(&none, &mut env(4)).err().unwrap();
+    assert!(why.starts_with("hot_hits = 0"), "{why}");
 }

@@ -3,7 +3,9 @@
 use pollux_mempool::{Mbuf, Mempool, PoolCache, PoolConfig, PoolError, hint};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::{BUILT, Event, EventHead, FRONT, Front, Head, MAX_EVENT_HITS};
+use super::{
+    BUILT, COMPLETE, DISPUTED, Event, EventHead, FRONT, Front, Head, MAX_EVENT_HITS, TRUNCATED,
+};
 use crate::l0::own_pool;
 use crate::merge::Span;
 use crate::rich::Hit;
@@ -112,12 +114,29 @@ impl Draft {
         }
     }
 
+    /// Puts `count` hits, from the one at `at` on, behind all others.
+    pub(crate) fn put_last(&mut self, at: usize, count: usize) {
+        let end = usize::from(self.hits);
+        let hits = self.room().and_then(|room| room.hits.get_mut(at..end));
+        if let Some(hits) = hits
+            && count <= hits.len()
+        {
+            hits.rotate_left(count);
+        }
+    }
+
     /// The event; its number of hits is that of those which were added, and `span` says of which
     /// time they are.
     #[must_use]
     #[inline]
     pub fn finish(mut self, head: &EventHead, span: Span) -> Event {
         let hits = usize::from(self.hits);
+        let flags = [
+            (COMPLETE, head.complete),
+            (TRUNCATED, head.truncated),
+            (DISPUTED, head.disputed),
+        ];
+        let flag = |(flag, holds)| if holds { flag } else { 0 };
         if let Some(room) = self.room() {
             room.front.head = Head {
                 timestamp: head.timestamp,
@@ -125,9 +144,8 @@ impl Draft {
                 sources: head.sources,
                 guard: span.guard,
                 width: span.width,
-                complete: u8::from(head.complete),
-                truncated: u8::from(head.truncated),
-                disputed: u8::from(head.disputed),
+                masked: head.masked,
+                flags: flags.map(flag).iter().sum(),
                 step: BUILT,
                 ..Head::default()
             };

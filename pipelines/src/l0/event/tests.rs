@@ -13,6 +13,7 @@ const HEAD: EventHead = EventHead {
     sources: 0b1011,
     complete: true,
     hits: 5,
+    masked: 2,
     arrival: Tsc(9),
     truncated: false,
     disputed: false,

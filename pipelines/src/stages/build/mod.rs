@@ -27,7 +27,7 @@ use serde::Deserialize;
 
 use self::timeline::{Open, Timeline};
 use super::fate::{Fate, Fates};
-use super::limits::{check_sources, check_times};
+use super::limits::{HOT_HITS, check_hot, check_sources, check_times};
 use crate::clocks::{Change, ClockOptions, Clocks, Late, Line, MAIN, OTHER, Vote};
 use crate::formats::hits::MAX_HITS;
 use crate::l0::{
@@ -46,12 +46,16 @@ pub struct BuildOptions {
     /// same window are one event, and times of its hits count from the window's beginning. A source
     /// has one fragment in a window; a second one is a duplicate.
     pub window_slots: u64,
-    /// How long an event waits for its sources, from the arrival of its first fragment.
+    /// How long an event waits for its sources: from the arrival of its first fragment, and again
+    /// from when most sources have contributed.
     pub deadline_us: u64,
-    /// How far a time stamp may be ahead of the oldest open event, in time of the detector.
+    /// How far a time stamp may be ahead of the last one of its source, beyond the time that has
+    /// passed, and of the other sources; in time of the detector, and more than the deadline.
     pub horizon_us: u64,
     /// Most events that may be open at once.
     pub max_open: usize,
+    /// Most hits of a source in an event: a source with more is hot, and its hits are masked.
+    pub hot_hits: u16,
 }
 
 impl Default for BuildOptions {
@@ -61,6 +65,7 @@ impl Default for BuildOptions {
             deadline_us: 300,
             horizon_us: 100_000,
             max_open: 4096,
+            hot_hits: HOT_HITS,
         }
     }
 }
@@ -111,6 +116,8 @@ pub struct Build {
     alone: [u32; MAX_SOURCES],
     apart: Apart,
     max_open: usize,
+    /// Most hits of a source that is not hot.
+    hot_hits: u16,
     /// Buffers for events.
     events: PoolCache,
     /// The next ones, on their way into the processor's cache.
@@ -130,6 +137,7 @@ impl Build {
             deadline_us,
             horizon_us,
             max_open,
+            hot_hits,
         } = options;
         let sources = check_sources(env)?;
         if !(1..=MAX_WINDOW).contains(&window_slots) {
@@ -166,6 +174,7 @@ impl Build {
             alone: [0; MAX_SOURCES],
             apart: Apart::default(),
             max_open,
+            hot_hits: check_hot(hot_hits)?,
             events: env
                 .make_events(max_open + AHEAD)
                 .map_err(|e| e.to_string())?,
@@ -250,6 +259,7 @@ impl Build {
         };
         if added {
             open.hits[source] = count as u16;
+            open.hot |= u16::from(count > self.hot_hits.into()) << source;
             if slot > 0 {
                 let later = (slot * SLOT) as u16;
                 open.draft.delay(usize::from(before), count, later);
@@ -427,6 +437,7 @@ impl Build {
             count: 0,
             opener: fragment.source,
             hits: [0; MAX_SOURCES],
+            hot: 0,
             truncated: false,
             draft,
         };
@@ -471,8 +482,15 @@ impl Build {
     }
 
     fn close_oldest(&mut self, line: Line, out: &mut impl Sink<Event>) {
-        let Some(open) = self.lines[line].close() else {
+        let Some(mut open) = self.lines[line].close() else {
             return;
+        };
+        let masked = match open.hot {
+            0 => 0,
+            hot => {
+                self.stats.count_hot(hot.into());
+                open.mask_hot()
+            }
         };
         if open.count == 1 {
             self.alone[usize::from(open.opener)] -= 1;
@@ -496,6 +514,7 @@ impl Build {
             truncated: open.truncated,
             disputed,
             hits,
+            masked,
             arrival: open.arrival,
         };
         out.push(open.draft.finish(&head, Span::default()));

@@ -24,9 +24,30 @@ pub(super) struct Open {
     pub(super) opener: u16,
     /// Hits of each source.
     pub(super) hits: [u16; MAX_SOURCES],
+    /// Bit s: source s has more hits than rings explain.
+    pub(super) hot: u16,
     /// Hits of a source did not fit.
     pub(super) truncated: bool,
     pub(super) draft: Draft,
+}
+
+impl Open {
+    /// Puts the hits of hot sources behind all others, which are masked there; how many they are.
+    #[cold]
+    pub(super) fn mask_hot(&mut self) -> u16 {
+        let mut masked = 0;
+        // The last first: what is before it stays where it is.
+        for source in (0..MAX_SOURCES)
+            .filter(|source| self.hot >> source & 1 == 1)
+            .rev()
+        {
+            let before: u16 = self.hits[..source].iter().sum();
+            let count = self.hits[source];
+            self.draft.put_last(before.into(), count.into());
+            masked += count;
+        }
+        masked
+    }
 }
 
 /// Events in the order of their keys.
