@@ -308,16 +308,17 @@ impl Timeline {
     /// others; how many they are.
     #[cold]
     pub(super) fn mask_hot(&self, hot: u64, hits: &mut [Hit]) -> u16 {
-        let mut masked = 0;
-        // The last first: what is before it stays where it is.
-        for source in (0..self.ends.len())
-            .filter(|source| hot >> source & 1 == 1)
-            .rev()
-        {
-            let begin = source.checked_sub(1).map_or(0, |before| self.ends[before]);
-            let (begin, end) = (begin.min(hits.len()), self.ends[source].min(hits.len()));
-            hits[begin..].rotate_left(end - begin);
-            masked += end - begin;
+        let (mut begin, mut before, mut masked) = (0, 0, 0);
+        for (source, &end) in self.ends.iter().enumerate() {
+            let end = end.min(hits.len());
+            let count = end - begin;
+            begin = end;
+            if hot >> source & 1 == 1 {
+                hits[before..].rotate_left(count);
+                masked += count;
+            } else {
+                before += count;
+            }
         }
         masked as u16
     }

@@ -295,6 +295,8 @@ fn hits_beyond_the_room_of_an_event_are_counted() {
     assert!(head.truncated);
     assert_eq!((event.hits().len(), event.head().hits), (510, 510));
     assert_eq!((event.hits()[0], event.hits()[509]), (hit(0), hit(554)));
+    // All of it is of sources with more hits than rings explain.
+    assert_eq!((head.masked, event.view().unmasked_hits().len()), (510, 0));
     let counts = &rig.env.stats.events;
     assert_eq!((counts.overfull.get(), counts.truncated.get()), (1, 1));
     assert_eq!((counts.complete.get(), counts.hits.get()), (0, 510));

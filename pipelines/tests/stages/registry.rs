@@ -57,7 +57,7 @@ fn a_typo_in_an_option_is_named_beside_those_that_there_are() {
     assert_eq!(
         refusal(&CHAIN.replace("deadline_us", "dedline_us")),
         "stage `build`: unknown field `dedline_us`, expected one of `window_slots`, \
-         `deadline_us`, `horizon_us`, `max_open`"
+         `deadline_us`, `horizon_us`, `max_open`, `hot_hits`"
     );
     assert_eq!(
         refusal(&CHAIN.replace("radius_mm", "radius")),

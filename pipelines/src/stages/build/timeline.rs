@@ -35,16 +35,14 @@ impl Open {
     /// Puts the hits of hot sources behind all others, which are masked there; how many they are.
     #[cold]
     pub(super) fn mask_hot(&mut self) -> u16 {
-        let mut masked = 0;
-        // The last first: what is before it stays where it is.
-        for source in (0..MAX_SOURCES)
-            .filter(|source| self.hot >> source & 1 == 1)
-            .rev()
-        {
-            let before: u16 = self.hits[..source].iter().sum();
-            let count = self.hits[source];
-            self.draft.put_last(before.into(), count.into());
-            masked += count;
+        let (mut before, mut masked) = (0, 0);
+        for (source, &count) in self.hits.iter().enumerate() {
+            if self.hot >> source & 1 == 1 {
+                self.draft.put_last(before, count.into());
+                masked += count;
+            } else {
+                before += usize::from(count);
+            }
         }
         masked
     }
