@@ -34,7 +34,7 @@ use self::line::Timeline;
 pub use self::options::{MergeCounts, MergeError, MergeOptions};
 use self::source::Waiting;
 use crate::clocks::{Change, ClockOptions, Clocks, Late, Line, MAIN, OTHER, Vote};
-use crate::l0::MAX_EVENT_HITS;
+use crate::l0::{L0Stats, MAX_EVENT_HITS};
 use crate::rich::Hit;
 use crate::stage::Moment;
 
@@ -207,6 +207,11 @@ impl Merge {
     #[must_use]
     pub fn off(&self) -> u64 {
         self.clocks.off()
+    }
+
+    /// Shows what the clocks say of the sources.
+    pub(crate) fn show_clocks(&self, stats: &L0Stats) {
+        self.clocks.show(stats);
     }
 
     /// Whether it is not known yet what becomes of the hits of a source.

@@ -4,13 +4,18 @@ use pollux_pipelines::l0::L0Stats;
 
 use crate::config::TriggerConfig;
 
-/// Fewest events before a board is judged: at first some are torn.
-const ENOUGH: u64 = 1000;
+/// Events after which the boards are judged again, by what has come of them since.
+const STRETCH: u64 = 1000;
+/// Stretches without a fault after which it is over, and told anew when it comes back.
+const OVER: u32 = 10;
 
 /// What a board's faults are called, in a sentence.
 pub fn explain(fault: &str) -> &'static str {
     match fault {
         "clock" => "its time stamps differ from those of most other boards: check its clock",
+        "rate" => {
+            "it sends many more events than most other boards: check its trigger, and for noise"
+        }
         "late" => {
             "its frames come when their events are closed: check its path, or raise deadline_us"
         }
@@ -20,7 +25,8 @@ pub fn explain(fault: &str) -> &'static str {
         "duplicates" => "its frames come twice: check its path",
         "hot" => "it has more hits than rings explain, which are passed over: check it for noise",
         "identity" => {
-            "frames on its port claim to be of another board: check identifiers and cables"
+            "its frames claim to be of another board, or come on the port of another: check \
+             identifiers and cables"
         }
         _ => "it is not as the others",
     }
@@ -30,16 +36,21 @@ pub fn explain(fault: &str) -> &'static str {
 pub struct BoardWatch {
     /// UDP port and board number of each stream.
     names: Vec<(u16, u8)>,
-    told: Vec<Vec<&'static str>>,
+    /// The faults that each has had lately, and for how many stretches it has not had them.
+    told: Vec<Vec<(&'static str, u32)>>,
+    /// What was counted when the present stretch began.
+    before: L0Stats,
 }
 
 impl BoardWatch {
     pub fn new(config: &TriggerConfig) -> Self {
         let ports = config.streams.iter().map(|stream| stream.udp_port);
         let names: Vec<_> = ports.zip(config.boards()).collect();
+        let none = L0Stats::new(names.len());
         Self {
             told: vec![Vec::new(); names.len()],
             names,
+            before: none.since(&none),
         }
     }
 
@@ -51,16 +62,26 @@ impl BoardWatch {
     }
 
     fn news(&mut self, stats: &L0Stats) -> Vec<String> {
-        if stats.events.built.get() < ENOUGH {
+        let stretch = stats.since(&self.before);
+        if stretch.events.built.get() < STRETCH {
             return Vec::new();
         }
+        self.before = stats.since(&L0Stats::new(self.names.len()));
         let mut news = Vec::new();
-        for (stream, told) in self.told.iter_mut().enumerate() {
-            let (port, board) = self.names[stream];
-            for fault in stats.faults(stream) {
-                if !told.contains(&fault) {
-                    told.push(fault);
-                    let why = explain(fault);
+        for (stream, faults) in stats.name_faults(&stretch).into_iter().enumerate() {
+            let told = &mut self.told[stream];
+            for (fault, quiet) in &mut *told {
+                *quiet = if faults.contains(fault) {
+                    0
+                } else {
+                    *quiet + 1
+                };
+            }
+            told.retain(|&(_, quiet)| quiet < OVER);
+            for fault in faults {
+                if told.iter().all(|&(known, _)| known != fault) {
+                    told.push((fault, 0));
+                    let ((port, board), why) = (self.names[stream], explain(fault));
                     news.push(format!(
                         "stream {stream} (UDP port {port}, board {board}): {fault}: {why}"
                     ));
@@ -75,18 +96,69 @@ impl BoardWatch {
 mod tests {
     use super::*;
 
+    /// So many events more, of which a board missed some.
+    fn run(stats: &L0Stats, events: u64, missed: u64) {
+        stats.events.built.add(events);
+        stats.events.shared.add(events);
+        for source in &stats.sources {
+            source.frames.add(events);
+        }
+        stats.sources[3].absent.add(missed);
+        stats.sources[3].missed.add(missed);
+    }
+
     #[test]
     fn each_fault_of_a_board_is_told_once_and_of_that_board() {
         let stats = L0Stats::new(4);
         let mut watch = BoardWatch::new(&TriggerConfig::default());
         stats.sources[2].skewed.add(7);
         assert!(watch.news(&stats).is_empty(), "too early");
-        stats.events.built.add(ENOUGH);
+        run(&stats, STRETCH, 0);
         let news = watch.news(&stats);
         assert_eq!(news.len(), 1);
         assert!(news[0].starts_with("stream 2 (UDP port 58915, board 2): clock: "));
         assert!(watch.news(&stats).is_empty());
-        stats.sources[2].misrouted.add(1);
+        stats.sources[2].misrouted.add(2 * STRETCH + 1);
+        run(&stats, STRETCH, 0);
         assert!(watch.news(&stats)[0].contains("identity"));
+    }
+
+    /// However long it was sound before.
+    #[test]
+    fn a_board_that_dies_is_named_at_once_and_in_the_report() {
+        let stats = L0Stats::new(4);
+        let mut watch = BoardWatch::new(&TriggerConfig::default());
+        run(&stats, 1_000_000_000, 0);
+        assert!(watch.news(&stats).is_empty());
+        run(&stats, STRETCH, STRETCH);
+        let news = watch.news(&stats);
+        assert_eq!(news.len(), 1);
+        assert!(news[0].starts_with("stream 3 (UDP port 58916, board 3): absent: "));
+        assert_eq!(stats.faults(3), ["absent"]);
+        assert!((0..3).all(|stream| stats.faults(stream).is_empty()));
+        // It is told again only when it was over.
+        for (sound, told) in [(1, 0), (OVER, 1)] {
+            for _ in 0..sound {
+                run(&stats, STRETCH, 0);
+                assert!(watch.news(&stats).is_empty());
+            }
+            run(&stats, STRETCH, STRETCH);
+            assert_eq!(watch.news(&stats).len(), told);
+        }
+        assert_eq!(stats.faults(3), ["absent"]);
+    }
+
+    /// One frame of a hundred is lost or late now and then on any network.
+    #[test]
+    fn a_few_frames_in_a_stretch_name_nobody() {
+        let stats = L0Stats::new(4);
+        let mut watch = BoardWatch::new(&TriggerConfig::default());
+        stats.events.built.add(1_000_000);
+        stats.sources[1].frames.add(1_000_000);
+        watch.news(&stats);
+        stats.events.built.add(STRETCH);
+        stats.sources[1].frames.add(STRETCH / 8);
+        stats.sources[1].missing.add(5);
+        assert!(watch.news(&stats).is_empty() && stats.faults(1).is_empty());
     }
 }

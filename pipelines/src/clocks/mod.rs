@@ -32,6 +32,7 @@ use pollux_pmd::Cause;
 
 use self::clock::{Clock, NEVER};
 pub(crate) use self::recent::Recent;
+use crate::l0::L0Stats;
 use crate::stage::Moment;
 
 /// How long a silent source has a say about what time it is.
@@ -132,6 +133,8 @@ pub(crate) struct Clocks {
     next_probe: Moment,
     /// Bit s: source s is off.
     off: u64,
+    /// Times that each source came back to the others from a time ahead.
+    strays: Box<[u64]>,
 }
 
 impl Clocks {
@@ -147,6 +150,16 @@ impl Clocks {
             lates: 0,
             next_probe: NEVER,
             off: 0,
+            strays: vec![0; options.sources].into(),
+        }
+    }
+
+    /// Shows what there is to be said of the sources.
+    #[inline]
+    pub(crate) fn show(&self, stats: &L0Stats) {
+        for (source, (counts, &strays)) in stats.sources.iter().zip(&self.strays).enumerate() {
+            counts.off.set(self.off >> source & 1);
+            counts.strays.set(strays);
         }
     }
 
@@ -281,6 +294,7 @@ impl Clocks {
             _ => None,
         };
         if let Some(line) = line {
+            self.strays[source] += u64::from(lately && line == MAIN && time < clock.said);
             self.enter(source, line, time, at);
             return Ok(());
         }

@@ -24,6 +24,7 @@
 //! somebody holds more events than [`StageEnv::under_way`](crate::StageEnv::under_way) says.
 
 mod event;
+mod faults;
 mod fragments;
 mod record;
 mod stats;

@@ -6,8 +6,26 @@ use pollux_pmd::Count;
 
 use super::MAX_SOURCES;
 
+/// Defines counters, and what they were of a stretch of a run.
+macro_rules! counters {
+    ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* pub $field:ident: Count,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Default)]
+        pub struct $name { $($(#[$doc])* pub $field: Count,)* }
+
+        impl $name {
+            /// What has been counted since these were as before.
+            fn since(&self, before: &Self) -> Self {
+                let stretch = Self::default();
+                $(stretch.$field.set(self.$field.get().saturating_sub(before.$field.get()));)*
+                stretch
+            }
+        }
+    };
+}
+
+counters! {
 /// What is counted for one source.
-#[derive(Debug, Default)]
 pub struct SourceCounts {
     /// Frames with a readable payload.
     pub frames: Count,
@@ -45,10 +63,17 @@ pub struct SourceCounts {
     pub hot: Count,
     /// Frames on this source's port that claim to be of another configured board.
     pub misrouted: Count,
+    /// Frames on other ports that claim to be of this source's board.
+    pub elsewhere: Count,
+    /// Events in its frames.
+    pub events: Count,
+    /// Times that its time stamps came back to those of most others from a time ahead.
+    pub strays: Count,
+}
 }
 
+counters! {
 /// What is counted for events.
-#[derive(Debug, Default)]
 pub struct EventCounts {
     /// Events that were closed.
     pub built: Count,
@@ -81,6 +106,7 @@ pub struct EventCounts {
     pub accepted: Count,
     /// Events that it rejected.
     pub rejected: Count,
+}
 }
 
 /// An event that is closed, as far as it is counted.
@@ -139,6 +165,8 @@ pub struct L0Stats {
     pub sources: Vec<SourceCounts>,
     /// Of all sources together.
     pub events: EventCounts,
+    /// Of each source, bit f: fault f was found in a stretch of the run.
+    pub(super) named: Vec<Count>,
 }
 
 impl L0Stats {
@@ -149,6 +177,7 @@ impl L0Stats {
         Arc::new(Self {
             sources: (0..sources).map(|_| SourceCounts::default()).collect(),
             events: EventCounts::default(),
+            named: (0..sources).map(|_| Count::default()).collect(),
         })
     }
 
@@ -191,47 +220,20 @@ impl L0Stats {
         }
     }
 
-    /// What is wrong with a source, in words of reports and metrics; nothing for one that there is
-    /// not. A source is named for what it has done since the start of the run:
-    ///
-    /// | word | when |
-    /// | --- | --- |
-    /// | `clock` | its time stamps differ from those of most others: frames refused as `clock-skew`, 1 % as `out-of-window`, or a quarter of the events are its own alone |
-    /// | `late` | 5 % of its frames came when their events were closed |
-    /// | `absent` | it contributed to no more than half of the events that most others contributed to, or of all where those are none |
-    /// | `sequence` | its sequence numbers began anew in 1 % of its frames |
-    /// | `loss` | 1 % of its frames never came |
-    /// | `duplicates` | 1 % of its frames came twice |
-    /// | `hot` | in 1 % of the events it had more hits than rings explain |
-    /// | `identity` | frames of another board came on its port |
+    /// What has been counted since the counters were as before: of a stretch of the run. Of what is
+    /// no count, as it is now.
     #[must_use]
-    pub fn faults(&self, source: usize) -> Vec<&'static str> {
-        let Some(counts) = self.sources.get(source) else {
-            return Vec::new();
-        };
-        let (frames, built) = (counts.frames.get(), self.events.built.get());
-        let (shared, missed) = (self.events.shared.get(), counts.missed.get());
-        let absent = counts.absent.get();
-        let (missing, resyncs) = (counts.missing.get(), counts.resyncs.get());
-        let faults = [
-            (
-                "clock",
-                counts.skewed.get() + counts.off.get() > 0
-                    || 100 * counts.out_of_window.get() > frames
-                    || 4 * counts.apart.get() > built,
-            ),
-            ("late", 20 * counts.late.get() > frames),
-            (
-                "absent",
-                absent > 0 && 2 * missed >= shared && (shared > 0 || 2 * absent >= built),
-            ),
-            ("sequence", resyncs > 1 && 100 * resyncs > frames),
-            ("loss", 100 * missing > frames + missing),
-            ("duplicates", 100 * counts.duplicates.get() > frames),
-            ("hot", 100 * counts.hot.get() > built),
-            ("identity", counts.misrouted.get() > 0),
-        ];
-        let holds = faults.into_iter().filter(|&(_, holds)| holds);
-        holds.map(|(name, _)| name).collect()
+    pub fn since(&self, before: &Self) -> Self {
+        let each = self.sources.iter().zip(&before.sources);
+        let sources = each.map(|(now, before)| {
+            let stretch = now.since(before);
+            stretch.off.set(now.off.get());
+            stretch
+        });
+        Self {
+            sources: sources.collect(),
+            events: self.events.since(&before.events),
+            named: self.sources.iter().map(|_| Count::default()).collect(),
+        }
     }
 }

@@ -217,10 +217,7 @@ impl Boards {
             return Err(Cause::Unsupported);
         }
         if u16::from(source) != frame.stream.0 {
-            // Whoever sends it: the port tells whose line it is.
-            if let Some(counts) = self.stats.sources.get(usize::from(frame.stream.0)) {
-                counts.misrouted.add(1);
-            }
+            self.misroute(source.into(), frame.stream.0.into());
             return Err(Cause::Misrouted);
         }
         let index = usize::from(source);
@@ -233,6 +230,7 @@ impl Boards {
         let seen = tracker.observe(container.sequence(), stamp);
         let counts = &self.stats.sources[index];
         counts.frames.add(1);
+        counts.events.add(container.event_count().into());
         let mut order = Order::default();
         if seen.verdict != Verdict::InOrder {
             let now = tracker.counts();
@@ -249,6 +247,20 @@ impl Boards {
             }
         }
         Ok(order)
+    }
+}
+
+impl Boards {
+    /// Counts a frame that claims to be of a source, on the port of another one.
+    #[cold]
+    fn misroute(&self, claimed: usize, port: usize) {
+        let sources = &self.stats.sources;
+        if let Some(counts) = sources.get(port) {
+            counts.misrouted.add(1);
+        }
+        if let Some(counts) = sources.get(claimed) {
+            counts.elsewhere.add(1);
+        }
     }
 }
 

@@ -184,9 +184,7 @@ impl MergeHits {
         stats.events.forced.set(counts.forced);
         stats.events.overfull.set(counts.overfull);
         stats.events.resyncs.set(counts.jumps);
-        for (source, counts) in stats.sources.iter().enumerate() {
-            counts.off.set(self.merge.off() >> source & 1);
-        }
+        self.merge.show_clocks(stats);
     }
 }
 

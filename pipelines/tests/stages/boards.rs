@@ -100,16 +100,20 @@ struct Outcome {
     /// Events in which all honest boards are together, of those that there were.
     whole: u64,
     events: u64,
-    /// Frames of each board whose time stamps were wrong.
+    /// Of each board the frames that were wrong, and the events in its frames.
     wrong: [u64; BOARDS as usize],
+    sent_events: [u64; BOARDS as usize],
 }
+
+/// Frames in the order of their arrival: when each comes, and its fragments.
+type Frames = Vec<(u64, Vec<Part>)>;
 
 trait Builder: Stage<In = Fragments, Out = Event> {}
 impl<S: Stage<In = Fragments, Out = Event>> Builder for S {}
 
 impl Scenario {
-    /// Frames in the order of their arrival: when each comes, and its fragments.
-    fn frames(&self) -> (Vec<(u64, Vec<Part>)>, [u64; BOARDS as usize]) {
+    /// All frames, and of each board how many of them are wrong.
+    fn frames(&self) -> (Frames, [u64; BOARDS as usize]) {
         // From two deadlines on a clock is wrong, whatever the way of its frames.
         let span = self.events_per_frame as i64 * 40_000_000 / self.rate as i64;
         let limit = (600 + self.jitter_us as i64) * US + span;
@@ -126,7 +130,8 @@ impl Scenario {
             for (place, &board) in self.order.iter().enumerate() {
                 let fault = self.faults[usize::from(board)];
                 let shift = fault.shift(last, number, &mut rng);
-                wrong[usize::from(board)] += u64::from(shift.abs() > limit);
+                let flood = matches!(fault, Fault::Flood(more) if more >= 4);
+                wrong[usize::from(board)] += u64::from(flood || shift.abs() > limit);
                 let jitter = rng.random_range(0..=self.jitter_us * 1000);
                 let at = last as u64 * 25 + jitter + place as u64 * 200;
                 // A board's frames come in their order.
@@ -193,8 +198,10 @@ impl Scenario {
         };
         let mut batch = Batch::with_capacity(1);
         let (mut now, mut sent) = (0, 0);
+        let mut sent_events = [0; BOARDS as usize];
         let (frames, wrong) = self.frames();
         for (at, frame) in frames {
+            sent_events[usize::from(frame[0].source)] += frame.len() as u64;
             while now + 50_000 < at {
                 now += 50_000;
                 builder.tick(Moment(now), &mut out);
@@ -231,6 +238,7 @@ impl Scenario {
             whole: (0..self.events).filter(whole).count() as u64,
             events: self.events,
             wrong,
+            sent_events,
             env,
         }
     }
@@ -251,11 +259,14 @@ impl Scenario {
     fn check(&self, outcome: &Outcome) {
         let sources = &outcome.env.stats.sources;
         let built = outcome.env.stats.events.built.get();
+        for (counts, events) in sources.iter().zip(outcome.sent_events) {
+            counts.frames.set(outcome.sent);
+            counts.events.set(events);
+        }
         for (board, (counts, wrong)) in sources.iter().zip(&outcome.wrong).enumerate() {
             // A stray frame now and then has to be met by a look at its source, one in a deadline.
             let long = 1000 * self.events >= 20 * self.rate;
-            let wrong = *wrong > 20 && 10 * *wrong > outcome.sent && long;
-            counts.frames.set(outcome.sent);
+            let wrong = *wrong > 20 && 16 * *wrong > outcome.sent && long;
             let faults = outcome.env.stats.faults(board);
             assert!(!wrong || !faults.is_empty(), "{counts:?} {built} {self:?}");
             let honest = matches!(self.faults[board], Fault::None);

@@ -569,12 +569,10 @@ impl Build {
         }
     }
 
-    /// Shows which sources are put off.
+    /// Shows what the clocks say of the sources.
     #[inline]
     fn show(&self) {
-        for (source, counts) in self.stats.sources.iter().enumerate() {
-            counts.off.set(self.clocks.off() >> source & 1);
-        }
+        self.clocks.show(&self.stats);
     }
 }
 

@@ -1,0 +1,156 @@
+//! What is wrong with a source, by what was counted of it and of the others.
+
+use pollux_pmd::Count;
+
+use super::stats::{L0Stats, SourceCounts};
+
+/// Fewest cases of what happens now and then, in a stretch of a run, that name a source.
+const LEAST: u64 = 20;
+/// A source that sends so many times the events of others is wrong.
+const TOO_MANY: u64 = 4;
+
+/// A fault: its word, and whether a source has it. `least` cases are needed of what happens now and
+/// then.
+struct Fault {
+    name: &'static str,
+    has: fn(&L0Stats, usize, &SourceCounts, least: u64) -> bool,
+}
+
+/// More than one in `share`, and `least` at least.
+fn often(cases: u64, share: u64, of: u64, least: u64) -> bool {
+    cases >= least && share * cases > of
+}
+
+/// All of them, as [`L0Stats::faults`] has them.
+const FAULTS: [Fault; 9] = [
+    Fault {
+        name: "clock",
+        has: |stats, _, counts, least| {
+            let (frames, built) = (counts.frames.get(), stats.events.built.get());
+            counts.skewed.get() + counts.off.get() > 0
+                || often(counts.out_of_window.get(), 100, frames, least)
+                || often(counts.strays.get(), 100, frames, least)
+                || often(counts.apart.get(), 20, built, least)
+        },
+    },
+    Fault {
+        name: "rate",
+        has: |stats, source, counts, least| {
+            let events = counts.events.get();
+            let usual = stats.usual_events(source);
+            events >= least && usual.is_some_and(|usual| events > TOO_MANY * usual)
+        },
+    },
+    Fault {
+        name: "late",
+        has: |_, _, counts, least| often(counts.late.get(), 20, counts.frames.get(), least),
+    },
+    Fault {
+        name: "absent",
+        has: |stats, _, counts, _| {
+            let (absent, missed) = (counts.absent.get(), counts.missed.get());
+            let (shared, built) = (stats.events.shared.get(), stats.events.built.get());
+            absent > 0 && 2 * missed >= shared && (shared > 0 || 2 * absent >= built)
+        },
+    },
+    Fault {
+        name: "sequence",
+        has: |_, _, counts, least| {
+            let resyncs = counts.resyncs.get();
+            often(resyncs, 100, counts.frames.get(), least.max(2))
+        },
+    },
+    Fault {
+        name: "loss",
+        has: |_, _, counts, least| {
+            let (frames, missing) = (counts.frames.get(), counts.missing.get());
+            often(missing, 100, frames + missing, least)
+        },
+    },
+    Fault {
+        name: "duplicates",
+        has: |_, _, counts, least| often(counts.duplicates.get(), 100, counts.frames.get(), least),
+    },
+    Fault {
+        name: "hot",
+        has: |stats, _, counts, least| {
+            often(counts.hot.get(), 100, stats.events.built.get(), least)
+        },
+    },
+    Fault {
+        name: "identity",
+        has: |stats, _, counts, _| {
+            // Either its port has nearly nothing but frames of another, so that it claims to be that
+            // one; or its frames come on the ports of others, which have their own as well.
+            let claims = |counts: &SourceCounts| counts.misrouted.get() > counts.frames.get();
+            claims(counts) || counts.elsewhere.get() > 0 && !stats.sources.iter().any(claims)
+        },
+    },
+];
+
+impl L0Stats {
+    /// What is wrong with a source, in words of reports and warnings; nothing for one that there is
+    /// not. It is named for what was counted since the start of the run, and for what
+    /// [`name_faults`](Self::name_faults) has found in any stretch of it:
+    ///
+    /// | word | when |
+    /// | --- | --- |
+    /// | `clock` | its time stamps differ from those of most others: frames refused as `clock-skew`, 1 % as `out-of-window`, 1 % come back from a time ahead, or one in twenty events is its own alone |
+    /// | `rate` | it sent more than four times as many events as most others |
+    /// | `late` | 5 % of its frames came when their events were closed |
+    /// | `absent` | it contributed to no more than half of the events that most others contributed to, or of all where those are none |
+    /// | `sequence` | its sequence numbers began anew in 1 % of its frames |
+    /// | `loss` | 1 % of its frames never came |
+    /// | `duplicates` | 1 % of its frames came twice |
+    /// | `hot` | in 1 % of the events it had more hits than rings explain |
+    /// | `identity` | its frames claim to be of another board, or come on the port of another |
+    #[must_use]
+    pub fn faults(&self, source: usize) -> Vec<&'static str> {
+        let named = self.named.get(source).map_or(0, Count::get);
+        words(self.judge(source, 1) | named)
+    }
+
+    /// Judges the sources by a stretch of the run ([`since`](Self::since)), in which shares of what
+    /// happens now and then say less: at least twenty cases are needed. What is found is named from
+    /// now on, until the end of the run. The words of each source.
+    pub fn name_faults(&self, stretch: &Self) -> Vec<Vec<&'static str>> {
+        let judged = self.named.iter().enumerate().map(|(source, named)| {
+            let found = stretch.judge(source, LEAST);
+            named.set(named.get() | found);
+            words(found)
+        });
+        judged.collect()
+    }
+
+    /// Bit f: a source has fault f.
+    fn judge(&self, source: usize, least: u64) -> u64 {
+        let Some(counts) = self.sources.get(source) else {
+            return 0;
+        };
+        let faults = FAULTS.iter().enumerate();
+        let bit =
+            |(n, fault): (usize, &Fault)| u64::from((fault.has)(self, source, counts, least)) << n;
+        faults.map(bit).sum()
+    }
+
+    /// How many events most others sent; `None` where fewer than two others are there to tell.
+    fn usual_events(&self, source: usize) -> Option<u64> {
+        let others = self
+            .sources
+            .iter()
+            .enumerate()
+            .filter(|&(n, _)| n != source);
+        let mut events: Vec<_> = others.map(|(_, counts)| counts.events.get()).collect();
+        events.sort_unstable();
+        let usual = events.get(events.len() / 2).copied();
+        usual.filter(|&usual| events.len() > 1 && usual > 0)
+    }
+}
+
+fn words(faults: u64) -> Vec<&'static str> {
+    let named = FAULTS
+        .iter()
+        .enumerate()
+        .filter(|(n, _)| faults >> n & 1 == 1);
+    named.map(|(_, fault)| fault.name).collect()
+}
