@@ -49,6 +49,8 @@ impl Counters {
                 ("clock-skew", &source.skewed),
                 ("out-of-window", &source.out_of_window),
                 ("misrouted", &source.misrouted),
+                ("elsewhere", &source.elsewhere),
+                ("stray", &source.strays),
                 ("hot", &source.hot),
             ];
             faults.map(|(fault, count)| {
@@ -56,7 +58,7 @@ impl Counters {
                 ([stream, ("fault", fault.into())], count.get())
             })
         });
-        let help = "What sequence numbers and time stamps say of each stream's frames";
+        let help = "What sequence numbers, time stamps, identity and hits say of each stream";
         page.counter("stream_sequence_faults", help, faults)?;
         let sources = || streams().zip(&self.stats.sources);
         let off = sources().map(|((id, _), source)| (stream(id), source.off.get() as f64));
@@ -64,7 +66,16 @@ impl Counters {
         page.gauge("stream_clock_off", help, off)?;
         let missed = sources().map(|((id, _), source)| (stream(id), source.missed.get()));
         let help = "Events of most other streams without this one";
-        page.counter("stream_missed_events", help, missed)
+        page.counter("stream_missed_events", help, missed)?;
+        let named = streams().flat_map(|(id, _)| {
+            let faults = self.stats.faults(id.0.into()).into_iter();
+            faults.map(move |fault| {
+                let [stream] = stream(id);
+                ([stream, ("fault", fault.into())], 1.0)
+            })
+        });
+        let help = "1 for what is wrong with the board of a stream, from when it is found";
+        page.gauge("stream_fault", help, named)
     }
 }
 

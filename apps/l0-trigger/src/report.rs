@@ -119,6 +119,10 @@ pub struct StreamReport {
     pub clock_skew: u64,
     pub out_of_window: u64,
     pub misrouted: u64,
+    /// Frames on the ports of other boards that have its number.
+    pub elsewhere: u64,
+    /// Times that its time stamps came back to those of most others from a time ahead.
+    pub strays: u64,
     /// Events of most other boards without this one.
     pub missed_events: u64,
     /// Events in which it had more hits than rings explain, and was passed over.

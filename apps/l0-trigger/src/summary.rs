@@ -163,6 +163,8 @@ fn streams(config: &TriggerConfig, counters: &Counters) -> Vec<StreamReport> {
             clock_skew: source.skewed.get(),
             out_of_window: source.out_of_window.get(),
             misrouted: source.misrouted.get(),
+            elsewhere: source.elsewhere.get(),
+            strays: source.strays.get(),
             missed_events: source.missed.get(),
             hot_events: source.hot.get(),
             clock_off: source.off.get() > 0,

@@ -9,8 +9,9 @@ pub use self::read::Recording;
 pub use self::write::{About, Ending, Rule, StreamLoss, Writer};
 
 /// Version of the layout, in the attribute `pollux_version` of the root; grows with every change
-/// that a reader could notice. Version 1 has neither the bit of late decisions nor the rules.
-const VERSION: u32 = 2;
+/// that a reader could notice. Version 1 has neither the bit of late decisions nor the rules; version 2
+/// has no bits of truncated and disputed events, and calls events complete that lack hits.
+const VERSION: u32 = 3;
 
 /// Bits of an event's flags.
 mod flag {
