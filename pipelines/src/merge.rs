@@ -210,7 +210,7 @@ impl Merge {
     }
 
     /// Shows what the clocks say of the sources.
-    pub(crate) fn show_clocks(&self, stats: &L0Stats) {
+    pub(crate) fn show_clocks(&mut self, stats: &L0Stats) {
         self.clocks.show(stats);
     }
 

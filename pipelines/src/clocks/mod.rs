@@ -135,6 +135,8 @@ pub(crate) struct Clocks {
     off: u64,
     /// Times that each source came back to the others from a time ahead.
     strays: Box<[u64]>,
+    /// What is to be shown may have changed.
+    has_news: bool,
 }
 
 impl Clocks {
@@ -151,12 +153,20 @@ impl Clocks {
             next_probe: NEVER,
             off: 0,
             strays: vec![0; options.sources].into(),
+            has_news: true,
         }
     }
 
-    /// Shows what there is to be said of the sources.
+    /// Shows what there is to be said of the sources, if that has changed.
     #[inline]
-    pub(crate) fn show(&self, stats: &L0Stats) {
+    pub(crate) fn show(&mut self, stats: &L0Stats) {
+        if std::mem::take(&mut self.has_news) {
+            self.show_news(stats);
+        }
+    }
+
+    #[cold]
+    fn show_news(&self, stats: &L0Stats) {
         for (source, (counts, &strays)) in stats.sources.iter().zip(&self.strays).enumerate() {
             counts.off.set(self.off >> source & 1);
             counts.strays.set(strays);
@@ -435,6 +445,7 @@ impl Clocks {
         let clock = &mut self.each[source];
         clock.is_plain = clock.is_known && !clock.off && !(on_trial && clock.line == OTHER);
         self.off = self.off & !(1 << source) | u64::from(clock.off) << source;
+        self.has_news = true;
     }
 
     fn set_all_plain(&mut self) {

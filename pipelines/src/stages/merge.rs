@@ -179,7 +179,7 @@ impl MergeHits {
     }
 
     /// Shows what the merger counts.
-    fn tell(&self) {
+    fn tell(&mut self) {
         let (counts, stats) = (self.merge.counts(), &self.windows.stats);
         stats.events.forced.set(counts.forced);
         stats.events.overfull.set(counts.overfull);

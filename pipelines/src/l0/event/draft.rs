@@ -131,12 +131,7 @@ impl Draft {
     #[inline]
     pub fn finish(mut self, head: &EventHead, span: Span) -> Event {
         let hits = usize::from(self.hits);
-        let flags = [
-            (COMPLETE, head.complete),
-            (TRUNCATED, head.truncated),
-            (DISPUTED, head.disputed),
-        ];
-        let flag = |(flag, holds)| if holds { flag } else { 0 };
+        let flag = |flag, holds| if holds { flag } else { 0 };
         if let Some(room) = self.room() {
             room.front.head = Head {
                 timestamp: head.timestamp,
@@ -145,7 +140,9 @@ impl Draft {
                 guard: span.guard,
                 width: span.width,
                 masked: head.masked,
-                flags: flags.map(flag).iter().sum(),
+                flags: flag(COMPLETE, head.complete)
+                    | flag(TRUNCATED, head.truncated)
+                    | flag(DISPUTED, head.disputed),
                 step: BUILT,
                 ..Head::default()
             };

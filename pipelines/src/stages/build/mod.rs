@@ -259,7 +259,9 @@ impl Build {
         };
         if added {
             open.hits[source] = count as u16;
-            open.hot |= u16::from(count > self.hot_hits.into()) << source;
+            if count > usize::from(self.hot_hits) {
+                open.hot |= 1 << source;
+            }
             if slot > 0 {
                 let later = (slot * SLOT) as u16;
                 open.draft.delay(usize::from(before), count, later);
@@ -568,12 +570,6 @@ impl Build {
             self.close_oldest(line, out);
         }
     }
-
-    /// Shows what the clocks say of the sources.
-    #[inline]
-    fn show(&self) {
-        self.clocks.show(&self.stats);
-    }
 }
 
 impl Stage for Build {
@@ -593,7 +589,7 @@ impl Stage for Build {
                 self.close_complete(out);
             }
         }
-        self.show();
+        self.clocks.show(&self.stats);
     }
 
     fn tick(&mut self, now: Moment, out: &mut impl Sink<Event>) {
