@@ -516,3 +516,6 @@ impl Clocks {
         Late::Refused(Cause::ClockSkew)
     }
 }
+
+#[cfg(test)]
+mod tests;
