@@ -65,8 +65,8 @@ const FORGET: Ns = Ns(60_000_000_000);
 /// own, which need not agree with it: there the frame whose stamp is the least behind that clock
 /// counts as fresh, and others are as old as they are further behind.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
-    clock: TscClock,
+pub(crate) struct Line<C = TscClock> {
+    clock: C,
     /// Cycles, and the time outside, of the present poll.
     now: (Tsc, WireTime),
     /// Of a device's clock: the least that stamps were behind in this period and in the last one,
@@ -81,9 +81,9 @@ struct Lowest {
     begun: Option<Tsc>,
 }
 
-impl Line {
+impl<C: Clock> Line<C> {
     /// For stamps of the kernel.
-    pub(crate) fn of_kernel(clock: TscClock) -> Self {
+    pub(crate) fn of_kernel(clock: C) -> Self {
         Self {
             clock,
             now: Default::default(),
@@ -92,7 +92,7 @@ impl Line {
     }
 
     /// For stamps of a device's clock.
-    pub(crate) fn of_device(clock: TscClock) -> Self {
+    pub(crate) fn of_device(clock: C) -> Self {
         Self {
             own: Some(Lowest {
                 present: i64::MAX,
@@ -130,20 +130,52 @@ impl Line {
     /// When a frame with this stamp arrived: not later than now, and no longer ago than can be.
     #[inline]
     pub(crate) fn arrival(&mut self, stamp: WireTime) -> Tsc {
+        match u64::try_from(self.age(stamp)) {
+            Ok(age) if age <= OLDEST.0 => self.before_now(Ns(age)),
+            _ => self.now.0,
+        }
+    }
+
+    /// The same, where it is known that it was not before `earliest`. `None` if the stamp says so:
+    /// then the device's clock has been set, and stamps are compared with this one from now on.
+    #[inline]
+    pub(crate) fn arrival_since(&mut self, earliest: Tsc, stamp: WireTime) -> Option<Tsc> {
         let (now, outside) = self.now;
-        let behind = outside.0.wrapping_sub(stamp.0) as i64;
-        let age = match &mut self.own {
+        let age = u64::try_from(self.age(stamp)).unwrap_or(0);
+        if age <= self.clock.to_ns(now.since(earliest)).0 {
+            return Some(self.before_now(Ns(age)));
+        }
+        self.own = self.own.map(|_| Lowest {
+            present: behind(outside, stamp),
+            last: i64::MAX,
+            begun: Some(now),
+        });
+        None
+    }
+
+    /// How old a frame with this stamp is, in nanoseconds.
+    #[inline]
+    fn age(&mut self, stamp: WireTime) -> i64 {
+        let behind = behind(self.now.1, stamp);
+        match &mut self.own {
             None => behind,
             Some(own) => {
                 own.present = own.present.min(behind);
                 behind.saturating_sub(own.present.min(own.last))
             }
-        };
-        match u64::try_from(age) {
-            Ok(age) if age <= OLDEST.0 => Tsc(now.0.saturating_sub(self.clock.to_cycles(Ns(age)))),
-            _ => now,
         }
     }
+
+    #[inline]
+    fn before_now(&self, age: Ns) -> Tsc {
+        Tsc(self.now.0.0.saturating_sub(self.clock.to_cycles(age)))
+    }
+}
+
+/// How far a stamp is behind the time outside.
+#[inline]
+fn behind(outside: WireTime, stamp: WireTime) -> i64 {
+    outside.0.wrapping_sub(stamp.0) as i64
 }
 
 /// Gaps between polls from which on frames are charged: longer than a round of a loop that works,
@@ -166,7 +198,7 @@ pub(crate) struct Waited {
 
 impl Waited {
     /// For a queue of so many frames, which gathers them from now on.
-    pub(crate) fn new(clock: TscClock, ring: usize) -> Self {
+    pub(crate) fn new(clock: &impl Clock, ring: usize) -> Self {
         Self {
             gap: clock.to_cycles(GAP),
             ring,

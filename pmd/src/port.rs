@@ -334,7 +334,7 @@ impl Port<Configured> {
         let given = queues.rx.len() + queues.tx.len();
         let (clock, ring) = (TscClock::get(), config.ring);
         let rx = (0..).zip(queues.rx).map(|(queue, driver)| RxQueue {
-            waited: (driver.arrival_time() == ArrivalTime::Poll).then(|| Waited::new(clock, ring)),
+            waited: (driver.arrival_time() == ArrivalTime::Poll).then(|| Waited::new(&clock, ring)),
             driver,
             run,
             tally: Tally::new(),

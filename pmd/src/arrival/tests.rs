@@ -65,6 +65,35 @@ fn a_device_s_clock_may_stand_anywhere() {
     }
 }
 
+/// A stamp says that a frame came before it can have come: the device's clock was set back.
+#[test]
+fn a_device_s_clock_may_be_set() {
+    let mut line = Line::of_device(TscClock::get());
+    let stamp = |ms: u64, set: u64| WireTime(7_000_000_000 + (ms - set) * 1_000_000);
+    let since = |line: &mut Line, ms: u64, earliest, stamp| {
+        poll(line, ms);
+        let arrival = line.arrival_since(Tsc(NOW.0 + cycles(earliest * 1000)), stamp);
+        arrival.map(|at| (TscClock::get().to_ns(line.now.0.since(at)).0 + 500) / 1000)
+    };
+    assert_eq!(since(&mut line, 0, 0, stamp(0, 0)), Some(0));
+    assert_eq!(since(&mut line, 100, 50, stamp(98, 0)), Some(2000));
+    // It began again 30 ms ago, or 10 s; its frames are still behind by what they wait.
+    for set in [30, 10_000] {
+        let now = 200 + set;
+        assert_eq!(since(&mut line, now, now - 5, stamp(now, set)), None);
+        assert_eq!(
+            since(&mut line, now + 10, now + 5, stamp(now + 9, set)),
+            Some(1000)
+        );
+        assert_eq!(
+            since(&mut line, now + 20, now, stamp(now + 20, set)),
+            Some(0)
+        );
+        // It is ahead again.
+        assert_eq!(since(&mut line, now + 30, now, stamp(now + 30, 0)), Some(0));
+    }
+}
+
 /// Frames that arrived so many cycles after zero, charged by a poll; when they count as arrived.
 fn charge(waited: &mut Waited, now: Tsc, asked: usize, arrivals: &[Tsc]) -> Vec<Tsc> {
     let pool = pool(64, 128);
@@ -85,7 +114,7 @@ fn at(us: u64) -> Tsc {
 fn queue() -> Waited {
     Waited {
         polled: at(0),
-        ..Waited::new(TscClock::get(), 8)
+        ..Waited::new(&TscClock::get(), 8)
     }
 }
 

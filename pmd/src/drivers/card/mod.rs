@@ -9,6 +9,7 @@
 //! | `Control` | a port: its switches, and its link | `control.rs` |
 //! | `Tlb` | what the card reaches, and misses | `memory.rs` |
 //! | `List`, `Events` | buffers that it fills, and how it announces them | `list.rs`, `events.rs` |
+//! | `Arrivals` | when frames came | `arrivals.rs` |
 //! | `Rx`, `Tx` | whole frames | `rx.rs`, `tx.rs`, `ring.rs` |
 //! | `Streams` | payloads without a copy, one way and the other | `stream.rs`, `send.rs` |
 //! | `Timing` | the card's time, and its timing input | `timing.rs` |
@@ -38,6 +39,7 @@
 //! that are on their way are known from a shadow; an event that says more than that is refused and
 //! counted. Each wait for a register ends.
 
+mod arrivals;
 mod control;
 mod counters;
 mod events;
@@ -72,6 +74,7 @@ pub use self::send::{Datagram, DatagramChecksum, SendConfig};
 pub use self::stream::{Announced, Form, StreamConfig, Streams, StreamsConfig};
 pub use self::timing::{Edge, EdgeKind, ExternalClock, Latched, Timing, TimingConfig, TimingFlags};
 
+use self::arrivals::Arrivals;
 use self::control::{Control, Watch};
 use self::counters::{Losses, statistics};
 use self::events::Events;
@@ -106,6 +109,9 @@ const BUFFER: usize = 16 << 10;
 
 /// Bytes of a list for each frame of the ring that was asked for.
 const PER_FRAME: usize = 2048;
+
+/// Bytes of a list that the shortest frame takes, with its record.
+const LEAST_SPACE: usize = 80;
 
 /// Least buffers of a list.
 const BUFFERS: usize = 8;
@@ -195,6 +201,7 @@ impl<D: Device> Card<D> {
             lists.push(number);
             rx.push(RxParts {
                 control: control.clone(),
+                arrivals: self.arrivals(&memory),
                 events,
                 list,
                 tlb: None,
@@ -259,6 +266,14 @@ impl<D: Device> Card<D> {
             framing: Framing::Records,
             memory: self.nic.device.memory(),
         }
+    }
+
+    /// What tells when the frames of a list came, if the card stamps them.
+    fn arrivals(&self, memory: &ClopConfig) -> Option<Arrivals<D::Clock>> {
+        let frames = memory.buffers * memory.size / LEAST_SPACE;
+        let clock = self.nic.clock.clone();
+        let is_stamped = self.options.timing.preset.is_some();
+        is_stamped.then(|| Arrivals::new(clock, frames, memory.timeout))
     }
 
     /// Brings the card to rest, and takes its memory away from it.

@@ -12,12 +12,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{BurstMut, Mbuf, Mempool, PoolCache};
 
+use super::arrivals::Arrivals;
 use super::control::Control;
 use super::counters::Losses;
 use super::events::Events;
 use super::layouts::TlbFault;
 use super::list::List;
 use super::memory::Tlb;
+use crate::arrival::ArrivalTime;
 use crate::bus::Device;
 use crate::clock::Clock;
 use crate::driver::{Origin, RxDriver};
@@ -36,6 +38,8 @@ const SHORTEST: usize = 14;
 /// What a receive queue is made of.
 pub(super) struct RxParts<D: Device> {
     pub(super) control: Control<D>,
+    /// When frames came, if the card stamps them.
+    pub(super) arrivals: Option<Arrivals<D::Clock>>,
     pub(super) events: Events<D>,
     pub(super) list: List<D>,
     /// The pages of all lists, with the queue that is told of faults.
@@ -232,13 +236,19 @@ impl<D: Device> RxDriver for Rx<D> {
         origin: &mut Origin,
         tally: &mut Tally,
     ) -> usize {
-        let before = out.len();
+        let (before, asked) = (out.len(), out.free());
+        let clock = &self.parts.control.nic.clock;
+        let begun = self.parts.arrivals.as_ref().map(|_| clock.now());
         self.collect(cache, out, tally);
         let now = self.parts.control.nic.clock.now();
-        for mbuf in out.as_mut_slice().iter_mut().skip(before) {
+        let frames = out.as_mut_slice().get_mut(before..).unwrap_or_default();
+        for mbuf in &mut *frames {
             origin.stamp(mbuf, now);
         }
-        let n = out.len() - before;
+        let n = frames.len();
+        if let (Some(arrivals), Some(begun)) = (&mut self.parts.arrivals, begun) {
+            arrivals.stamp(begun, now, asked, frames);
+        }
         if n == 0 && now >= self.watch_at {
             self.watch_link(now);
         }
@@ -247,6 +257,13 @@ impl<D: Device> RxDriver for Rx<D> {
 
     fn state(&self) -> RxState {
         self.state
+    }
+
+    fn arrival_time(&self) -> ArrivalTime {
+        match self.parts.arrivals {
+            Some(_) => ArrivalTime::Hardware,
+            None => ArrivalTime::Poll,
+        }
     }
 
     fn sync_counters(&mut self, tally: &mut Tally) {

@@ -8,6 +8,7 @@ use pollux_mempool::time::WireTime;
 use pollux_mempool::{Burst, Mbuf};
 
 use super::{Bench, MAC, frame_to, pool, probe};
+use crate::ArrivalTime;
 use crate::bus::fake::{FakeDevice, Model, grant};
 use crate::drivers::card::model::Card;
 use crate::drivers::quiet;
@@ -263,6 +264,87 @@ fn frames_are_held_and_stamped_as_the_spec_says() {
         "before the first one, and behind the last"
     );
     assert_eq!(count("host_events_discarded"), 0);
+    bench.stop();
+}
+
+/// When the frames of a poll came, in nanoseconds before it.
+fn ages(bench: &mut Bench) -> Vec<u64> {
+    let now = bench.device.with(|_, world| world.now);
+    let mut burst = Burst::<16>::new();
+    let cache = bench.cache.as_mut().unwrap();
+    bench.started.rx[0].rx(cache, &mut burst);
+    let ages = burst.iter().map(|frame| now - frame.arrival().0).collect();
+    bench.delivered += burst.len() as u64;
+    cache.free_burst(&mut burst);
+    ages
+}
+
+/// By the card's time, wherever that stands: a frame that waited in the queue while nobody polled is
+/// as old as it is.
+#[test]
+fn frames_came_when_the_card_stamped_them() {
+    let near = |age: u64, of: u64| age.abs_diff(of) < 1000;
+    let mut bench = Bench::new("preset=7000000000", 1, pool(256, 2048));
+    assert_eq!(bench.started.rx[0].arrival_time(), ArrivalTime::Hardware);
+    // Before the first start of burst, they are charged for the gap.
+    ages(&mut bench);
+    bench.pass(3_000_000);
+    bench.arrive(0, &frame_to(MAC, 60));
+    assert!(matches!(ages(&mut bench)[..], [3_000_000..3_100_000]));
+    for pause in [2_000_000, 40_000_000, 20_000_000] {
+        // A start of burst; the polls before tell that a frame is fresh.
+        bench.with(|card| card.0.pulse(TimingInput::Start));
+        bench.pass(1000);
+        ages(&mut bench);
+        for _ in 0..3 {
+            bench.arrive(0, &frame_to(MAC, 60));
+            assert!(matches!(ages(&mut bench)[..], [0..60_000]));
+        }
+        bench.pass(1_000_000);
+        bench.arrive(0, &frame_to(MAC, 60));
+        bench.pass(pause);
+        bench.arrive(0, &frame_to(MAC, 64));
+        bench.pass(500_000);
+        let old = ages(&mut bench);
+        assert!(near(old[0], pause + 520_000), "{old:?} {pause}");
+        assert!(near(old[1], 500_000), "{old:?} {pause}");
+        assert_eq!(ages(&mut bench), []);
+    }
+    bench.stop();
+}
+
+/// The card's time begins anew while frames wait: they are charged for all of the gap.
+#[test]
+fn a_time_that_is_set_back_makes_no_frame_look_fresh() {
+    let mut bench = Bench::new("preset=0", 1, pool(256, 2048));
+    bench.with(|card| card.0.pulse(TimingInput::Start));
+    bench.pass(80_000_000);
+    for _ in 0..3 {
+        bench.arrive(0, &frame_to(MAC, 60));
+        ages(&mut bench);
+    }
+    ages(&mut bench);
+    bench.pass(1_000_000);
+    bench.with(|card| card.0.pulse(TimingInput::Start));
+    bench.pass(1_000_000);
+    bench.arrive(0, &frame_to(MAC, 60));
+    bench.pass(5_000_000);
+    bench.arrive(0, &frame_to(MAC, 60));
+    assert!(
+        ages(&mut bench)
+            .iter()
+            .all(|age| (7_000_000..7_100_000).contains(age))
+    );
+    bench.arrive(0, &frame_to(MAC, 60));
+    assert!(matches!(ages(&mut bench)[..], [0..60_000]));
+    bench.stop();
+}
+
+/// Without a time of the card, by polls.
+#[test]
+fn without_a_preset_polls_tell_when_frames_came() {
+    let bench = Bench::new("", 1, pool(256, 2048));
+    assert_eq!(bench.started.rx[0].arrival_time(), ArrivalTime::Poll);
     bench.stop();
 }
 
