@@ -56,8 +56,9 @@ const FAULTS: [Fault; 9] = [
     Fault {
         name: "sequence",
         has: |_, _, counts, least| {
-            let resyncs = counts.resyncs.get();
-            often(resyncs, 100, counts.frames.get(), least.max(2))
+            // A new spill is no fault.
+            let alone = counts.resyncs.get().saturating_sub(counts.spills.get());
+            often(alone, 100, counts.frames.get(), least.max(2))
         },
     },
     Fault {
@@ -99,7 +100,7 @@ impl L0Stats {
     /// | `rate` | it sent more than four times as many events as most others |
     /// | `late` | 5 % of its frames came when their events were closed |
     /// | `absent` | it contributed to no more than half of the events that most others contributed to, or of all where those are none |
-    /// | `sequence` | its sequence numbers began anew in 1 % of its frames |
+    /// | `sequence` | its sequence numbers began anew in 1 % of its frames, and not with those of most others |
     /// | `loss` | 1 % of its frames never came |
     /// | `duplicates` | 1 % of its frames came twice |
     /// | `hot` | in 1 % of the events it had more hits than rings explain |

@@ -40,6 +40,8 @@ pub struct SourceCounts {
     pub reordered: Count,
     /// Times that the sequence began anew.
     pub resyncs: Count,
+    /// Those of them that most sources made together: new spills.
+    pub spills: Count,
     /// Frames of which nothing was of use, the first event having been closed already.
     pub late: Count,
     /// Fragments whose event had been closed.

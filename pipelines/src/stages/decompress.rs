@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pollux_mempool::PoolCache;
-use pollux_pmd::stream::{StampedTracker, Verdict};
+use pollux_pmd::stream::{SpillTracker, Verdict};
 use pollux_pmd::{Cause, Tally};
 use serde::Deserialize;
 
@@ -59,7 +59,7 @@ struct Boards {
     detector: u8,
     /// Source by board number.
     sources: [u8; 256],
-    trackers: Vec<StampedTracker>,
+    spills: SpillTracker,
     stats: Arc<L0Stats>,
     simd: Simd,
     /// Buffers for fragments.
@@ -99,7 +99,7 @@ impl Decompress {
             boards: Boards {
                 detector: options.source_id,
                 sources,
-                trackers: vec![StampedTracker::new(); count],
+                spills: SpillTracker::new(count),
                 stats: Arc::clone(&env.stats),
                 simd: Simd::best(),
                 buffers: env.make_fragments().map_err(|e| e.to_string())?,
@@ -221,24 +221,18 @@ impl Boards {
             return Err(Cause::Misrouted);
         }
         let index = usize::from(source);
-        let tracker = &mut self.trackers[index];
         // Without events there is no time stamp.
         let stamp = match container.event_count() {
             0 => 0,
             _ => container.first_timestamp(),
         };
-        let seen = tracker.observe(container.sequence(), stamp);
+        let seen = self.spills.observe(index, container.sequence(), stamp);
         let counts = &self.stats.sources[index];
         counts.frames.add(1);
         counts.events.add(container.event_count().into());
         let mut order = Order::default();
         if seen.verdict != Verdict::InOrder {
-            let now = tracker.counts();
-            counts.missing.set(now.missing);
-            counts.gaps.set(now.gaps);
-            counts.duplicates.set(now.duplicates);
-            counts.reordered.set(now.reordered);
-            counts.resyncs.set(now.resyncs);
+            self.tell(index, seen.verdict);
             match seen.verdict {
                 _ if seen.is_copy => return Err(Cause::Duplicate),
                 Verdict::Gap(lost) => order.lost = u16::try_from(lost).unwrap_or(u16::MAX),
@@ -247,6 +241,30 @@ impl Boards {
             }
         }
         Ok(order)
+    }
+
+    /// Brings what a source's sequence numbers say to its counters; of all when they begin a spill.
+    fn tell(&self, source: usize, verdict: Verdict) {
+        let told = self.stats.sources[source].spills.get();
+        if verdict == Verdict::Resync && self.spills.spills(source) > told {
+            self.tell_all();
+        } else {
+            self.tell_one(source);
+        }
+    }
+
+    fn tell_all(&self) {
+        (0..self.stats.sources.len()).for_each(|source| self.tell_one(source));
+    }
+
+    fn tell_one(&self, source: usize) {
+        let (counts, now) = (&self.stats.sources[source], self.spills.counts(source));
+        counts.missing.set(now.missing);
+        counts.gaps.set(now.gaps);
+        counts.duplicates.set(now.duplicates);
+        counts.reordered.set(now.reordered);
+        counts.resyncs.set(now.resyncs);
+        counts.spills.set(self.spills.spills(source));
     }
 }
 
@@ -299,5 +317,9 @@ impl Stage for Decompress {
         if let Some(filled) = self.boards.filling.take_if(|filling| !filling.is_empty()) {
             out.push(filled);
         }
+    }
+
+    fn finish(&mut self, _out: &mut impl Sink<Fragments>) {
+        self.boards.tell_all();
     }
 }

@@ -15,4 +15,5 @@ mod merge;
 mod nothing_but_work;
 mod registry;
 mod rings;
+mod spills;
 mod spread;

@@ -2,11 +2,13 @@
 
 mod demux;
 mod sequence;
+mod spill;
 mod stamped;
 
 pub use demux::{Demux, DemuxBuilder, DemuxError, StreamCounts, StreamView};
 pub use sequence::{MAX_GAP, SequenceCounts, SequenceTracker, Verdict, WINDOW};
-pub use stamped::{Observation, StampedTracker};
+pub use spill::SpillTracker;
+pub use stamped::Observation;
 
 /// A configured stream: a small number that indexes per-stream state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -173,10 +173,14 @@ impl SequenceTracker {
         self.next
     }
 
-    /// The last duplicate was none.
-    pub(super) fn take_back_duplicate(&mut self) {
-        self.end_run();
-        self.counts.duplicates -= u64::from(self.counts.duplicates > 0);
+    /// Whether a number is older than the first that came, since the stream started.
+    pub(super) fn is_before_all(&self, sequence: u32) -> bool {
+        self.next.wrapping_sub(sequence) > self.span
+    }
+
+    /// Adds frames that have been found to be copies, whatever their numbers.
+    pub(super) fn count_duplicates(&mut self, frames: u32) {
+        self.counts.duplicates += u64::from(frames);
     }
 
     #[inline(never)]

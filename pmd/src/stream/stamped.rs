@@ -3,18 +3,48 @@
 use super::sequence::{Sight, WINDOW};
 use super::{SequenceCounts, SequenceTracker, Verdict};
 
-/// Fewest frames of a spill: a number 0 that comes again before so many have come is a copy.
-const SHORTEST: u32 = 64;
+/// Numbers below this are near zero, where a spill begins of which frames have been lost; so many
+/// frames may be lost on end while it is not yet believed.
+const NEAR: u32 = 8;
+
+/// What comes again is no copy of a frame that is fewer than so many frames ago, but maybe the
+/// beginning of a spill. Few, as the last frames of a short spill may have been lost.
+const LEAST: u32 = 4;
+
+/// The same for a sender without others that could confirm it; and after so many frames it is asked
+/// once more whether what comes again is a new spill, if it was not.
+const LEAST_ALONE: u32 = 64;
+
+/// Frames that have come before, from near zero on and with nothing new between, that prove a restart
+/// without others. No path repeats so many and sends nothing new.
+const PROOF: u32 = 32;
+
+/// How many frames of before a sender may still send when others have begun anew.
+const OVERHANG: u32 = 256;
 
 /// What a frame is by its sequence number and its time stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Observation {
     /// As for the numbers alone, but for restarts.
     pub verdict: Verdict,
-    /// It is a copy of a frame that has come: same number, same time stamp. A frame with number 0
-    /// and a time stamp that has come before is not told so: it may begin a new spill, in which
-    /// numbers and time stamps begin anew, and whoever knows the time of the other streams can say.
+    /// It is a copy of a frame that has come: same number, same time stamp. A frame that may begin a
+    /// new spill, in which numbers and time stamps begin anew, is not told so: whoever knows the time
+    /// of the other streams can say.
     pub is_copy: bool,
+}
+
+impl Observation {
+    /// By the numbers it is a copy, and by its place it may be of a new spill.
+    const UNDECIDED: Self = Self {
+        verdict: Verdict::Duplicate,
+        is_copy: false,
+    };
+
+    /// Whether it says that its sender has begun anew, or may have.
+    #[inline]
+    pub(super) fn may_begin(self) -> bool {
+        self.verdict == Verdict::Resync || self == Self::UNDECIDED
+    }
 }
 
 /// Follows the sequence numbers of one stream as [`SequenceTracker`] does, with the help of a time
@@ -22,169 +52,243 @@ pub struct Observation {
 ///
 /// - A number that has come before, with another time stamp, is no copy: the sender has restarted.
 /// - A number behind, or far away, with a time stamp newer than all before, is a restart, and not a
-///   frame that comes late. So
-///   a sender whose numbers jump in every frame is seen to do so.
-/// - Numbers from 0 on that have come before, time stamps and all, and not just before, are a restart
-///   from the second one on.
+///   frame that comes late. So a sender whose numbers jump in every frame is seen to do so.
+/// - Numbers from near zero on that have come before, time stamps and all, with nothing new between,
+///   are undecided: copies, or a new spill that is as the one before. They are no copies, and a
+///   restart once [`SpillTracker`](super::SpillTracker) believes it, or when there are many.
 #[derive(Debug, Clone)]
-pub struct StampedTracker {
+pub(super) struct StampedTracker {
     tracker: SequenceTracker,
     /// Time stamp of number n, at n % [`WINDOW`].
     stamps: Box<[u64; WINDOW as usize]>,
     newest: u64,
-    /// Number 0 has come again, and nothing since.
-    from_zero: bool,
+    /// How old a frame is at least that comes again in a new spill, in frames.
+    least: u32,
+    /// How many frames of a new spill may be lost on end while it is not yet believed, and one more.
+    near: u32,
+    undecided: Undecided,
+    /// The number that was next when frames were last undecided.
+    tried: Option<u32>,
+    /// It has begun anew of its own accord: the number from which on.
+    begun: Option<u32>,
+    /// Others have begun anew, and it has not: the number that was next.
+    expected: Option<u32>,
+    spills: u64,
 }
 
-impl Default for StampedTracker {
-    fn default() -> Self {
-        Self::new()
-    }
+/// Frames from near zero on that have come before, and nothing since.
+#[derive(Debug, Clone, Copy, Default)]
+struct Undecided {
+    frames: u32,
+    /// The number that was next in the stream.
+    instead: u32,
+    /// The first of those without a gap up to the last one.
+    first: u32,
+    next: u32,
 }
 
 impl StampedTracker {
-    /// A stream of which nothing has come; it may start at any number.
-    #[must_use]
-    pub fn new() -> Self {
+    /// A stream of which nothing has come; it may start at any number. `alone`: it has no others
+    /// that begin anew with it.
+    pub(super) fn new(alone: bool) -> Self {
         Self {
             tracker: SequenceTracker::new(),
             stamps: Box::new([0; WINDOW as usize]),
             newest: 0,
-            from_zero: false,
+            least: if alone { LEAST_ALONE } else { LEAST },
+            near: if alone { 1 } else { NEAR },
+            undecided: Undecided::default(),
+            tried: None,
+            begun: None,
+            expected: None,
+            spills: 0,
         }
     }
 
     /// Takes number and time stamp of the next frame.
     #[inline]
-    pub fn observe(&mut self, sequence: u32, stamp: u64) -> Observation {
-        let place = (sequence % WINDOW) as usize;
-        let mut is_copy = false;
-        let verdict = match self.tracker.sight(sequence) {
-            Sight::Seen if self.stamps[place] == stamp => {
-                let verdict = self.again(sequence);
-                is_copy = verdict == Verdict::Duplicate && !self.from_zero;
-                verdict
-            }
-            Sight::Seen => self.restart(sequence, 1),
-            Sight::Hole | Sight::Outside if stamp > self.newest => self.restart(sequence, 1),
-            Sight::Next | Sight::Ahead | Sight::Hole | Sight::Outside => {
-                self.from_zero = false;
-                self.tracker.observe(sequence)
-            }
-        };
-        if !is_copy {
-            self.stamps[place] = stamp;
-            self.newest = if verdict == Verdict::Resync {
-                stamp
-            } else {
-                self.newest.max(stamp)
-            };
+    pub(super) fn observe(&mut self, sequence: u32, stamp: u64) -> Observation {
+        let sight = self.tracker.sight(sequence);
+        if !matches!(sight, Sight::Next | Sight::Ahead) {
+            return self.behind(sequence, stamp, sight);
+        }
+        let verdict = self.tracker.observe(sequence);
+        self.note(sequence, stamp);
+        Observation {
+            verdict,
+            is_copy: false,
+        }
+    }
+
+    /// The counts up to now. What came behind frames that were undecided tells what they were.
+    pub(super) fn counts(&self) -> SequenceCounts {
+        let mut counts = self.tracker.counts();
+        if !self.is_waiting() {
+            counts.duplicates += u64::from(self.undecided.frames);
+        }
+        counts
+    }
+
+    /// Restarts that most others have made as well.
+    pub(super) fn spills(&self) -> u64 {
+        self.spills
+    }
+
+    /// Whether it says that a new spill has begun: one frame is not enough, as a copy of a late one
+    /// looks so.
+    pub(super) fn claims(&self) -> bool {
+        self.undecided.frames > 1 && self.is_waiting() || self.has_begun()
+    }
+
+    /// Whether frames are undecided: the stream has not gone on since.
+    fn is_waiting(&self) -> bool {
+        self.undecided.frames > 0 && self.undecided.instead == self.tracker.next_number()
+    }
+
+    /// Whether it has begun anew of late, of its own accord.
+    fn has_begun(&self) -> bool {
+        let since = |at| self.tracker.next_number().wrapping_sub(at);
+        self.begun.is_some_and(|at| since(at) <= WINDOW)
+    }
+
+    /// Most streams say that a new spill has begun.
+    pub(super) fn begin_with_others(&mut self) {
+        if self.is_waiting() {
+            self.confirm();
+        }
+        if self.has_begun() {
+            self.spills += 1;
+        } else {
+            self.expected = Some(self.tracker.next_number());
+        }
+        self.begun = None;
+    }
+
+    #[inline]
+    fn note(&mut self, sequence: u32, stamp: u64) {
+        self.stamps[place(sequence)] = stamp;
+        self.newest = self.newest.max(stamp);
+    }
+
+    /// A number that is not ahead.
+    #[cold]
+    #[inline(never)]
+    fn behind(&mut self, sequence: u32, stamp: u64, sight: Sight) -> Observation {
+        let is_same = sight == Sight::Seen && self.stamps[place(sequence)] == stamp;
+        let is_new =
+            sight == Sight::Seen && !is_same || sight != Sight::Seen && stamp > self.newest;
+        let was_expected = self.is_expected();
+        // A frame of before may still fill a hole near the end.
+        if is_new || was_expected && (is_same || self.is_in_first_half(sequence)) {
+            return self.restart(sequence, stamp, was_expected);
+        }
+        let may_begin = is_same || sight == Sight::Hole && self.tracker.is_before_all(sequence);
+        if may_begin && self.is_undecided(sequence) {
+            return self.wait(sequence, stamp);
+        }
+        let verdict = self.tracker.observe(sequence);
+        let is_copy = verdict == Verdict::Duplicate;
+        if verdict == Verdict::Resync {
+            self.begun_anew(sequence, stamp, was_expected);
+        } else if !is_copy {
+            self.note(sequence, stamp);
         }
         Observation { verdict, is_copy }
     }
 
-    /// The counts up to now.
-    #[must_use]
-    pub fn counts(&self) -> SequenceCounts {
-        self.tracker.counts()
+    /// Whether others have begun anew just now.
+    fn is_expected(&self) -> bool {
+        let since = |at| self.tracker.next_number().wrapping_sub(at);
+        self.expected.is_some_and(|at| since(at) <= OVERHANG)
     }
 
-    /// A number that has come before, with its time stamp.
-    #[cold]
-    fn again(&mut self, sequence: u32) -> Verdict {
-        if self.from_zero && sequence == 1 {
-            self.tracker.take_back_duplicate();
-            return self.restart(0, 2);
+    fn is_in_first_half(&self, sequence: u32) -> bool {
+        sequence < self.tracker.next_number() / 2
+    }
+
+    /// Whether a number that has come before may be of a new spill.
+    fn is_undecided(&self, sequence: u32) -> bool {
+        if self.is_waiting() {
+            return sequence.wrapping_sub(self.undecided.next) < self.near;
         }
-        self.from_zero = sequence == 0 && self.tracker.next_number() >= SHORTEST;
-        self.tracker.observe(sequence)
+        let since = |at| self.tracker.next_number().wrapping_sub(at);
+        let again = |at| since(at) >= LEAST_ALONE;
+        sequence < self.near && since(sequence) >= self.least && self.tried.is_none_or(again)
     }
 
-    #[cold]
-    fn restart(&mut self, first: u32, frames: u32) -> Verdict {
-        self.from_zero = false;
-        self.tracker.begin_anew(first, frames)
+    /// A frame that may be of a new spill.
+    fn wait(&mut self, sequence: u32, stamp: u64) -> Observation {
+        if !self.is_waiting() {
+            self.end_waiting();
+            self.undecided.instead = self.tracker.next_number();
+            self.tried = Some(self.undecided.instead);
+        }
+        let undecided = &mut self.undecided;
+        if undecided.frames == 0 || sequence != undecided.next {
+            undecided.first = sequence;
+        }
+        undecided.next = sequence.wrapping_add(1);
+        undecided.frames += 1;
+        self.stamps[place(sequence)] = stamp;
+        if undecided.frames < PROOF {
+            return Observation::UNDECIDED;
+        }
+        self.confirm();
+        RESTARTED
+    }
+
+    /// If the stream has gone on behind frames that were undecided, they were copies.
+    fn end_waiting(&mut self) {
+        let copies = if self.is_waiting() {
+            0
+        } else {
+            self.undecided.frames
+        };
+        self.tracker.count_duplicates(copies);
+        self.undecided.frames = 0;
+    }
+
+    /// The frames that were undecided are of a new spill.
+    fn confirm(&mut self) {
+        let Undecided { first, next, .. } = self.undecided;
+        self.undecided.frames = 0;
+        let last = next.wrapping_sub(1);
+        self.tracker.begin_anew(first, next.wrapping_sub(first));
+        self.begun_anew(last, self.stamps[place(last)], false);
+        self.begun = Some(last);
+    }
+
+    fn restart(&mut self, sequence: u32, stamp: u64, was_expected: bool) -> Observation {
+        let is_first = self.is_in_first_half(sequence);
+        self.end_waiting();
+        self.tracker.begin_anew(sequence, 1);
+        self.begun_anew(sequence, stamp, was_expected);
+        if was_expected && !is_first {
+            // A copy from near the end looks so too: then the beginning is still to come.
+            self.expected = Some(self.tracker.next_number());
+        }
+        RESTARTED
+    }
+
+    /// The numbers have begun anew, and `sequence` is the last that has come.
+    fn begun_anew(&mut self, sequence: u32, stamp: u64, was_expected: bool) {
+        let says_so = sequence < NEAR || stamp < self.newest;
+        self.begun = (says_so && !was_expected).then_some(sequence);
+        self.spills += u64::from(was_expected);
+        self.undecided.frames = 0;
+        (self.tried, self.expected) = (None, None);
+        self.stamps[place(sequence)] = stamp;
+        self.newest = stamp;
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+const RESTARTED: Observation = Observation {
+    verdict: Verdict::Resync,
+    is_copy: false,
+};
 
-    /// Frames of a sender from number `first` and time stamp `start` on.
-    fn frames(first: u32, start: u64) -> impl Iterator<Item = (u32, u64)> {
-        (0..100).map(move |n| (first + n, start + 10 * u64::from(n)))
-    }
-
-    fn observe(frames: impl IntoIterator<Item = (u32, u64)>) -> (StampedTracker, Vec<Observation>) {
-        let mut tracker = StampedTracker::new();
-        let seen = frames
-            .into_iter()
-            .map(|(n, stamp)| tracker.observe(n, stamp));
-        let seen = seen.collect();
-        (tracker, seen)
-    }
-
-    #[test]
-    fn a_restart_with_new_time_stamps_costs_no_frame() {
-        // Within the window, behind it, and far ahead.
-        for (first, second) in [(0, 0), (50, 3), (90_000, 0), (0, 3 << 20)] {
-            for start in [1000, 5_000_000] {
-                let (tracker, seen) = observe(frames(first, 0).chain(frames(second, start)));
-                assert!(seen.iter().all(|seen| !seen.is_copy));
-                assert_eq!(seen[100].verdict, Verdict::Resync, "{first} {second}");
-                let counts = tracker.counts();
-                assert_eq!((counts.resyncs, counts.unique), (1, 200));
-                assert_eq!((counts.missing, counts.duplicates), (0, 0));
-            }
-        }
-    }
-
-    /// Each spill is as the one before, to the last bit.
-    #[test]
-    fn spills_that_are_all_alike_cost_no_frame() {
-        let (tracker, seen) = observe(frames(0, 700).chain(frames(0, 700)).chain(frames(0, 700)));
-        assert!(seen.iter().all(|seen| !seen.is_copy));
-        let counts = tracker.counts();
-        assert_eq!((counts.resyncs, counts.duplicates), (2, 0));
-    }
-
-    #[test]
-    fn copies_are_copies() {
-        let twice = frames(0, 0).flat_map(|frame| [frame, frame]).skip(2);
-        let (tracker, seen) = observe(twice);
-        assert_eq!(seen.iter().filter(|seen| seen.is_copy).count(), 99);
-        let counts = tracker.counts();
-        assert_eq!((counts.duplicates, counts.resyncs), (99, 0));
-        // Later, and in any order.
-        let again = frames(0, 0).chain([(40, 400), (7, 70), (99, 990), (8, 80)]);
-        let (tracker, seen) = observe(again);
-        assert!(seen[100..].iter().all(|seen| seen.is_copy));
-        assert_eq!(tracker.counts().resyncs, 0);
-    }
-
-    #[test]
-    fn jumps_in_every_frame_are_counted() {
-        let jumps = (0..100u64).map(|n| ((n as u32).wrapping_mul(3 << 20), 10 * n));
-        let (tracker, seen) = observe(jumps);
-        assert!(seen.iter().all(|seen| !seen.is_copy));
-        assert_eq!(tracker.counts().resyncs, 99);
-        // A number that stands still.
-        let (tracker, seen) = observe((0..100).map(|n| (5, 10 * n)));
-        assert!(seen.iter().all(|seen| !seen.is_copy));
-        assert_eq!(tracker.counts().resyncs, 99);
-    }
-
-    #[test]
-    fn a_late_frame_is_late() {
-        let old = frames(0, 0).take(10);
-        let long = (10..5000).map(|n| (n, 10 * u64::from(n)));
-        let (_, seen) = observe(old.chain(long).chain([(3, 30), (5000, 50_000)]));
-        assert_eq!(seen[5000].verdict, Verdict::Late);
-        assert_eq!(seen[5001].verdict, Verdict::InOrder);
-        let swapped = [(0, 0), (1, 10), (3, 30), (2, 20), (4, 40)];
-        let (tracker, seen) = observe(swapped);
-        assert_eq!(seen[3].verdict, Verdict::Reordered);
-        assert_eq!(tracker.counts().missing, 0);
-    }
+/// Where the time stamp of a number is.
+#[inline]
+const fn place(sequence: u32) -> usize {
+    (sequence % WINDOW) as usize
 }
