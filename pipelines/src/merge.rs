@@ -186,6 +186,7 @@ impl Merge {
                 horizon: options.horizon,
                 deadline: options.deadline,
                 slack: options.disorder,
+                grain: options.disorder.max(SLOT),
                 units_per_ns,
             }),
             lines: [(); 2].map(|()| Timeline::new(&options)),

@@ -118,7 +118,8 @@ mod tests {
         assert_eq!(news.len(), 1);
         assert!(news[0].starts_with("stream 2 (UDP port 58915, board 2): clock: "));
         assert!(watch.news(&stats).is_empty());
-        stats.sources[2].misrouted.add(2 * STRETCH + 1);
+        stats.sources[2].misrouted.add(STRETCH);
+        stats.sources[2].missing.add(STRETCH);
         run(&stats, STRETCH, 0);
         assert!(watch.news(&stats)[0].contains("identity"));
     }

@@ -121,7 +121,7 @@ pub struct StreamReport {
     pub misrouted: u64,
     /// Frames on the ports of other boards that have its number.
     pub elsewhere: u64,
-    /// Times that its time stamps came back to those of most others from a time ahead.
+    /// Times that its time stamps came back to those of most others from a time far from these.
     pub strays: u64,
     /// Events of most other boards without this one.
     pub missed_events: u64,

@@ -113,6 +113,7 @@ pub fn run(
     let duration = started.elapsed();
     let (mut finished, boards) = (finished?, boards?);
     house.drain();
+    house.boards.watch(&counters.stats);
     let mut queues = Queues::default();
     queues
         .rx

@@ -61,9 +61,14 @@ impl Default for Clock {
 }
 
 impl Clock {
+    /// Whether it has come to a time, or as near as what sources say of one event.
+    pub(super) fn has_come_to(&self, time: u64, grain: u64) -> bool {
+        self.said.saturating_add(grain) > time
+    }
+
     /// Whether it has come to the last time before `floor`, the end of what was closed.
-    pub(super) fn has_reached(&self, floor: u64) -> bool {
-        self.said.saturating_add(1) >= floor
+    pub(super) fn has_reached(&self, floor: u64, grain: u64) -> bool {
+        self.said.saturating_add(grain) >= floor
     }
 
     /// Whether it has been heard of late.

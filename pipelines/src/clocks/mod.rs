@@ -60,6 +60,8 @@ pub(crate) struct ClockOptions {
     pub(crate) horizon: u64,
     /// How far a time stamp may be behind an earlier one of its source.
     pub(crate) slack: u64,
+    /// What sources say of one event is nearer than this.
+    pub(crate) grain: u64,
     /// How long sources wait for each other.
     pub(crate) deadline: Ns,
     /// Units of time in a nanosecond.
@@ -133,7 +135,7 @@ pub(crate) struct Clocks {
     next_probe: Moment,
     /// Bit s: source s is off.
     off: u64,
-    /// Times that each source came back to the others from a time ahead.
+    /// Times that each source came back to the others from a time of its own.
     strays: Box<[u64]>,
     /// What is to be shown may have changed.
     has_news: bool,
@@ -270,6 +272,7 @@ impl Clocks {
         if let Some((said, heard)) = clock.before
             && self.goes_on(said, heard, time, at)
         {
+            self.strays[source] += 1;
             self.enter(source, MAIN, time, at);
             return Ok(());
         }
@@ -277,6 +280,7 @@ impl Clocks {
         let on_trial = self.is_on_trial() && clock.line == OTHER;
         let in_main = self.agrees(source, MAIN, time, at);
         if on_trial && time >= floor && in_main == Some(true) {
+            self.strays[source] += 1;
             self.enter(source, MAIN, time, at);
             return Ok(());
         }
@@ -458,10 +462,11 @@ impl Clocks {
     pub(crate) fn vote(&self, line: Line, time: u64, since: Moment, now: Moment) -> Vote {
         let (mut reached, mut behind) = (0, 0);
         for (_, clock) in self.voters(line, now) {
-            reached += usize::from(clock.said >= time);
+            let has = clock.has_come_to(time, self.options.grain);
+            reached += usize::from(has);
             let recent = clock.heard.after(self.options.deadline) >= since;
             let far = clock.said.saturating_add(self.tolerance) < time;
-            behind += usize::from(clock.said < time && (clock.heard >= since || recent && far));
+            behind += usize::from(!has && (clock.heard >= since || recent && far));
         }
         if behind > reached {
             Vote::Ahead
@@ -491,17 +496,20 @@ impl Clocks {
     ) -> Late {
         let line = self.each[source].line;
         // It may have come so far itself, and have a second fragment for what was closed.
-        let own = self.each[source].has_reached(floor);
+        let grain = self.options.grain;
+        let own = self.each[source].has_reached(floor, grain);
         let (mut reached, mut behind) = (usize::from(own), usize::from(!own));
         for (_, clock) in self.voters(line, at).filter(|&(n, _)| n != source) {
-            let has = clock.has_reached(floor);
+            let has = clock.has_reached(floor, grain);
             reached += usize::from(has);
             behind += usize::from(!has);
         }
         // Its clock may be right, and its frames slow.
         let in_step = self.is_in_step(source, time, at);
         let off = self.each[source].off;
-        if !off && behind > reached && !(in_step && was_made()) {
+        // Where all have been silent, they may well begin anew with times of before.
+        let with_others = self.is_near(source, line, time, at, self.tolerance) == Some(true);
+        if !off && behind > reached && !(with_others && was_made()) {
             return Late::StepBack;
         }
         let always = self.count_late(source, at);

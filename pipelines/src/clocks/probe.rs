@@ -67,7 +67,7 @@ impl Clocks {
             let clock = &mut self.each[source];
             let votes = clock.line == line && !clock.off && clock.is_live(at);
             let recent = clock.heard.after(deadline) >= since;
-            if clock.said >= time {
+            if clock.has_come_to(time, self.options.grain) {
                 clock.lags = 0;
             } else if votes && recent && clock.said.saturating_add(self.tolerance) < time {
                 clock.lags += 1;

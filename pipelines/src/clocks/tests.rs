@@ -21,6 +21,7 @@ impl Rig {
             sources,
             horizon: HORIZON,
             slack: 0,
+            grain: 1,
             deadline: Ns(300_000),
             units_per_ns: 0.04,
         });

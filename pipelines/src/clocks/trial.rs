@@ -118,7 +118,7 @@ impl Clocks {
     pub(super) fn divide(&mut self, time: u64, at: Moment) {
         let (mut ahead, mut from) = (0, 0);
         for (n, clock) in self.voters(MAIN, at) {
-            if clock.said >= time {
+            if clock.has_come_to(time, self.options.grain) {
                 ahead |= 1 << n;
             } else {
                 from = from.max(clock.said.saturating_add(1));
@@ -130,9 +130,10 @@ impl Clocks {
 
     /// A source, and those that are behind `floor` as it is, go on in the other timeline.
     pub(super) fn leave_behind(&mut self, source: usize, floor: u64, at: Moment) {
+        let grain = self.options.grain;
         let behind = self
             .voters(MAIN, at)
-            .filter(|(_, clock)| !clock.has_reached(floor));
+            .filter(|(_, clock)| !clock.has_reached(floor, grain));
         let behind = behind.fold(1 << source, |behind, (n, _)| behind | 1 << n);
         self.dispute(behind, at);
     }

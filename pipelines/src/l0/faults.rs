@@ -81,9 +81,12 @@ const FAULTS: [Fault; 9] = [
     Fault {
         name: "identity",
         has: |stats, _, counts, _| {
-            // Either its port has nearly nothing but frames of another, so that it claims to be that
-            // one; or its frames come on the ports of others, which have their own as well.
-            let claims = |counts: &SourceCounts| counts.misrouted.get() > counts.frames.get();
+            // Either it claims to be another: its port has frames of that one, and lacks its own. Or
+            // its frames come on the ports of others, which have theirs as well.
+            let claims = |counts: &SourceCounts| {
+                let (others, own) = (counts.misrouted.get(), counts.frames.get());
+                others > 0 && (2 * counts.missing.get() >= others || others > 2 * own)
+            };
             claims(counts) || counts.elsewhere.get() > 0 && !stats.sources.iter().any(claims)
         },
     },
@@ -96,7 +99,7 @@ impl L0Stats {
     ///
     /// | word | when |
     /// | --- | --- |
-    /// | `clock` | its time stamps differ from those of most others: frames refused as `clock-skew`, 1 % as `out-of-window`, 1 % come back from a time ahead, or one in twenty events is its own alone |
+    /// | `clock` | its time stamps differ from those of most others: frames refused as `clock-skew`, 1 % as `out-of-window`, 1 % come back from a time far away, or one in twenty events is its own alone |
     /// | `rate` | it sent more than four times as many events as most others |
     /// | `late` | 5 % of its frames came when their events were closed |
     /// | `absent` | it contributed to no more than half of the events that most others contributed to, or of all where those are none |

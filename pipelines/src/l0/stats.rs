@@ -69,7 +69,7 @@ pub struct SourceCounts {
     pub elsewhere: Count,
     /// Events in its frames.
     pub events: Count,
-    /// Times that its time stamps came back to those of most others from a time ahead.
+    /// Times that its time stamps came back to those of most others from a time far from these.
     pub strays: Count,
 }
 }

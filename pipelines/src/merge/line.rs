@@ -36,8 +36,11 @@ pub(super) struct Timeline {
     pub(super) floor: u64,
     /// Where the last windows that were closed began.
     recent: Recent,
-    /// When the first of all sources was heard: from then on the others are waited for.
+    /// When a source was heard as the first, or as the first after all had been silent: from then on
+    /// the others are waited for.
     begun: Option<Moment>,
+    /// When a source was last heard.
+    heard: Moment,
     /// How far the sources had come: the oldest note first.
     notes: VecDeque<Note>,
     /// Where the hits of each source end in the window that was taken last.
@@ -61,6 +64,7 @@ impl Timeline {
             floor: 0,
             recent: Recent::default(),
             begun: None,
+            heard: Moment(0),
             notes: VecDeque::with_capacity(2 * NOTES),
             ends: vec![0; options.sources].into(),
         }
@@ -82,7 +86,7 @@ impl Timeline {
                 std::mem::swap(here, there);
             }
         }
-        (other.floor, other.begun) = (self.floor, self.begun);
+        (other.floor, other.begun, other.heard) = (self.floor, self.begun, self.heard);
         self.notes.clear();
     }
 
@@ -113,7 +117,7 @@ impl Timeline {
         if taken > 0 {
             own.tail += taken;
             own.come_to(latest, came.at);
-            self.begun.get_or_insert(came.at);
+            self.begin(came.at);
         }
         taken
     }
@@ -127,19 +131,25 @@ impl Timeline {
     /// A source has come to a time.
     pub(super) fn hear(&mut self, source: usize, time: u64, at: Moment) {
         self.sources[source].come_to(time, at);
-        self.begun.get_or_insert(at);
+        self.begin(at);
+    }
+
+    /// A source is heard.
+    #[inline]
+    fn begin(&mut self, at: Moment) {
+        if self.begun.is_none() || at > self.heard.after(LIVE) {
+            self.begun = Some(at);
+        }
+        self.heard = at;
     }
 
     /// Those of the members (bit s: source s) that are waited for.
     fn waited_for(&self, members: u64, now: Moment) -> impl Iterator<Item = &Source> {
         let deadline = self.options.deadline;
-        let begun = self.begun;
-        let waits = move |source: &Source| match (source.heard, begun) {
-            (Some(heard), _) => now <= heard.after(LIVE),
-            // One that has never been heard is waited for once.
-            (None, Some(begun)) => now <= begun.after(deadline),
-            (None, None) => false,
-        };
+        // One that is silent, or has never been heard, is waited for once when others begin.
+        let at_first = self.begun.is_some_and(|begun| now <= begun.after(deadline));
+        let is_live = move |heard: Moment| now <= heard.after(LIVE);
+        let waits = move |source: &Source| at_first || source.heard.is_some_and(is_live);
         let sources = self.sources.iter().enumerate();
         let members = sources.filter(move |(n, _)| members >> n & 1 == 1);
         members

@@ -166,6 +166,7 @@ impl Build {
                 sources,
                 horizon,
                 slack: 0,
+                grain: 1,
                 deadline,
                 units_per_ns: 1.0 / (SLOT_NS * window_slots) as f64,
             }),
