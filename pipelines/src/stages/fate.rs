@@ -69,14 +69,16 @@ impl Fates {
         }
     }
 
-    /// What becomes of the frames on trial.
-    pub(super) fn settle(&mut self, fate: Fate) {
-        for (source, frames) in std::mem::take(&mut self.on_trial).into_iter().enumerate() {
+    /// What becomes of the frames on trial; how many there were of each source.
+    pub(super) fn settle(&mut self, fate: Fate) -> [u64; MAX_SOURCES] {
+        let on_trial = std::mem::take(&mut self.on_trial);
+        for (source, frames) in on_trial.into_iter().enumerate() {
             match fate {
                 Ok(()) => self.tally.count_delivered(frames),
                 Err(cause) => self.lose(source, cause, frames),
             }
         }
+        on_trial
     }
 
     fn lose(&mut self, source: usize, cause: Cause, frames: u64) {

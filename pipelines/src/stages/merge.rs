@@ -18,7 +18,9 @@ use serde::Deserialize;
 use super::fate::{Fate, Fates};
 use super::limits::{HOT_HITS, check_hot, check_sources, check_times};
 use crate::formats::hits::MAX_HITS;
-use crate::l0::{Apart, Closed, Draft, Event, EventHead, Fragment, Fragments, L0Stats};
+use crate::l0::{
+    Apart, Closed, Draft, Event, EventHead, Fragment, Fragments, L0Stats, MAX_SOURCES,
+};
 use crate::merge::{Came, Merge, MergeOptions, Refusal, SLOT, StampedHit, Window};
 use crate::registry::StageEnv;
 use crate::stage::{Batch, Moment, Sink, Stage};
@@ -67,6 +69,9 @@ pub struct MergeHits {
     fates: Fates,
     /// Whether the frame whose fragments are being taken was admitted.
     frame: Option<Result<(), Refusal>>,
+    /// Frames of each source that were refused since the last one that was not: they are missing
+    /// where it went on.
+    refused: [u16; MAX_SOURCES],
 }
 
 /// Makes events of windows.
@@ -129,6 +134,7 @@ impl MergeHits {
             },
             fates: Fates::new("merge", env),
             frame: None,
+            refused: [0; MAX_SOURCES],
         })
     }
 
@@ -152,20 +158,25 @@ impl MergeHits {
             windows,
             fates,
             frame,
+            refused,
         } = self;
         let mut out = |window: Window| windows.close(&window, out);
         let time = hits.first().map_or(start, |hit| hit.time);
         let admitted = frame.unwrap_or_else(|| {
             merge.settle(fragment.at, &mut out);
-            settle(merge, fates);
+            settle(merge, fates, refused);
             let admitted = merge.admit(source, time, fragment.at, fragment.reordered, &mut out);
-            settle(merge, fates);
+            settle(merge, fates, refused);
             admitted
         });
         *frame = (!fragment.ends_frame).then_some(admitted);
+        // There may be no such source.
+        let refused = &mut refused[source % MAX_SOURCES];
+        *refused = refused.saturating_add(u16::from(admitted.is_err() && fragment.ends_frame));
         admitted?;
-        if fragment.lost > 0 {
-            merge.missed(source, start, fragment.lost);
+        let missing = fragment.lost.saturating_add(std::mem::take(refused));
+        if missing > 0 {
+            merge.missed(source, start, missing);
         }
         if fragment.reordered {
             merge.found(source, start);
@@ -190,9 +201,15 @@ impl MergeHits {
 
 /// Counts frames that were on trial.
 #[inline]
-fn settle(merge: &mut Merge, fates: &mut Fates) {
-    if let Some(fate) = merge.take_settled() {
-        fates.settle(fate.map_err(Cause::from));
+fn settle(merge: &mut Merge, fates: &mut Fates, refused: &mut [u16; MAX_SOURCES]) {
+    let Some(fate) = merge.take_settled() else {
+        return;
+    };
+    let frames = fates.settle(fate.map_err(Cause::from));
+    if fate.is_err() {
+        for (refused, frames) in refused.iter_mut().zip(frames) {
+            *refused = refused.saturating_add(frames.min(u16::MAX.into()) as u16);
+        }
     }
 }
 
@@ -250,14 +267,14 @@ impl Stage for MergeHits {
     fn tick(&mut self, now: Moment, out: &mut impl Sink<Event>) {
         self.merge
             .tick(now, &mut |window| self.windows.close(&window, out));
-        settle(&mut self.merge, &mut self.fates);
+        settle(&mut self.merge, &mut self.fates, &mut self.refused);
         self.tell();
     }
 
     fn finish(&mut self, out: &mut impl Sink<Event>) {
         self.merge
             .finish(&mut |window| self.windows.close(&window, out));
-        settle(&mut self.merge, &mut self.fates);
+        settle(&mut self.merge, &mut self.fates, &mut self.refused);
         self.tell();
     }
 }

@@ -75,6 +75,10 @@ struct Scenario {
     order: [u16; BOARDS as usize],
     /// How long after its last event a frame comes, at most, in microseconds.
     jitter_us: u64,
+    /// A board has a hit in every second event, by chance.
+    empty: bool,
+    /// After so many events time stamps begin again, and all are silent for so many milliseconds.
+    spills: Option<(u64, u64)>,
     seed: u64,
 }
 
@@ -87,6 +91,8 @@ impl Default for Scenario {
             events_per_frame: 8,
             order: [0, 1, 2, 3],
             jitter_us: 5,
+            empty: false,
+            spills: None,
             seed: 1,
         }
     }
@@ -100,6 +106,8 @@ struct Outcome {
     /// Events in which all honest boards are together, of those that there were.
     whole: u64,
     events: u64,
+    /// Hits that were sent.
+    hits: u64,
     /// Of each board the frames that were wrong, and the events in its frames.
     wrong: [u64; BOARDS as usize],
     sent_events: [u64; BOARDS as usize],
@@ -133,12 +141,19 @@ impl Scenario {
                 let flood = matches!(fault, Fault::Flood(more) if more >= 4);
                 wrong[usize::from(board)] += u64::from(flood || shift.abs() > limit);
                 let jitter = rng.random_range(0..=self.jitter_us * 1000);
-                let at = last as u64 * 25 + jitter + place as u64 * 200;
+                let (spill, pause) = match self.spills {
+                    Some((events, pause_ms)) => {
+                        (first / events * events, first / events * pause_ms)
+                    }
+                    None => (0, 0),
+                };
+                let at = last as u64 * 25 + jitter + place as u64 * 200 + pause * 1_000_000;
                 // A board's frames come in their order.
                 let at = at.max(before[place]);
                 before[place] = at;
-                let part = |n: u64| {
-                    let slot = START + n as i64 * spacing + shift;
+                let mut part = |n: u64| {
+                    let slot = START + (n - spill) as i64 * spacing + shift;
+                    let seen = !self.empty || rng.random_bool(0.5);
                     Part {
                         timestamp: slot.max(0) as u64,
                         source: board,
@@ -148,12 +163,13 @@ impl Scenario {
                         at: Moment(at),
                         arrival: Tsc(at),
                         hits: vec![Hit {
-                            fine: 100,
+                            fine: rng.random_range(0..256),
                             ..hit(board * 100 + (n % 90) as u16)
-                        }],
+                        }]
+                        .split_off(usize::from(!seen)),
                     }
                 };
-                let mut parts: Vec<_> = (first..first + count).map(part).collect();
+                let mut parts: Vec<_> = (first..first + count).map(&mut part).collect();
                 if let Fault::Flood(more) = fault {
                     let step = (spacing as u64 / (more + 1)).max(1);
                     let extra = |part: &Part| {
@@ -198,10 +214,11 @@ impl Scenario {
         };
         let mut batch = Batch::with_capacity(1);
         let (mut now, mut sent) = (0, 0);
-        let mut sent_events = [0; BOARDS as usize];
+        let (mut sent_events, mut hits) = ([0; BOARDS as usize], 0);
         let (frames, wrong) = self.frames();
         for (at, frame) in frames {
             sent_events[usize::from(frame[0].source)] += frame.len() as u64;
+            hits += frame.iter().map(|part| part.hits.len() as u64).sum::<u64>();
             while now + 50_000 < at {
                 now += 50_000;
                 builder.tick(Moment(now), &mut out);
@@ -237,6 +254,7 @@ impl Scenario {
             sent: sent / u64::from(BOARDS),
             whole: (0..self.events).filter(whole).count() as u64,
             events: self.events,
+            hits,
             wrong,
             sent_events,
             env,
@@ -387,6 +405,85 @@ fn boards_without_faults_lose_nothing() {
     }
 }
 
+/// As where boards report no more than they have seen, and at rates that are low for a deadline.
+#[test]
+fn boards_with_nothing_in_an_event_are_not_behind_the_others() {
+    for rate in [20, 100, 1000, 3000, 10_000, 100_000] {
+        for jitter_us in [0, 5] {
+            let scenario = Scenario {
+                rate,
+                events: 2000,
+                events_per_frame: rate / 3000 + 1,
+                empty: true,
+                jitter_us,
+                ..Scenario::default()
+            };
+            for outcome in [scenario.build(), scenario.merge()] {
+                let stats = &outcome.env.stats;
+                let events = &stats.events;
+                assert_eq!(outcome.env.ledger.balance().dropped_total(), 0, "{rate}");
+                assert_eq!(events.hits.get(), outcome.hits, "{rate}");
+                assert_eq!(events.complete.get(), events.built.get(), "{rate}");
+                assert!((0..4).all(|board| stats.faults(board).is_empty()), "{rate}");
+            }
+        }
+    }
+}
+
+/// Spills that are alike, with pauses in which all are silent.
+#[test]
+fn spills_of_the_same_times_lose_nothing() {
+    for pause_ms in [900, 1100, 12_000] {
+        for rate in [1000, 20_000] {
+            let scenario = Scenario {
+                rate,
+                events: 1200,
+                events_per_frame: rate / 3000 + 1,
+                spills: Some((300, pause_ms)),
+                ..Scenario::default()
+            };
+            for outcome in [scenario.build(), scenario.merge()] {
+                let events = &outcome.env.stats.events;
+                let dropped = outcome.env.ledger.balance().dropped_total();
+                assert_eq!(
+                    (dropped, events.built.get()),
+                    (0, 1200),
+                    "{rate} {pause_ms}"
+                );
+                assert_eq!(events.complete.get(), 1200, "{rate} {pause_ms}");
+                assert_eq!(events.resyncs.get(), 3, "{rate} {pause_ms}");
+            }
+        }
+    }
+}
+
+/// Where its frames would have been, `merge` knows that they are missing.
+#[test]
+fn events_of_which_a_frame_was_refused_are_not_complete() {
+    let by = -50_000 * US;
+    let scenario = Scenario {
+        faults: [
+            Fault::None,
+            Fault::Stray { one_in: 25, by },
+            Fault::None,
+            Fault::None,
+        ],
+        events: 4000,
+        events_per_frame: 1,
+        ..Scenario::default()
+    };
+    for outcome in [scenario.build(), scenario.merge()] {
+        let refused = outcome.env.ledger.balance().dropped_total();
+        assert!(refused > 100, "{refused}");
+        let complete = outcome.env.stats.events.complete.get();
+        assert!(complete + refused <= outcome.events, "{complete} {refused}");
+        assert!(
+            complete + 2 * refused >= outcome.events,
+            "{complete} {refused}"
+        );
+    }
+}
+
 fn fault() -> impl Strategy<Value = Fault> {
     let slots = prop_oneof![
         (-2_000i64..2_000).prop_map(|us| us * US),
@@ -432,6 +529,8 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                     events_per_frame: events_per_frame.min(rate / 3000 + 1),
                     order,
                     jitter_us,
+                    empty: false,
+                    spills: None,
                     seed,
                 }
             },

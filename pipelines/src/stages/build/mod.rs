@@ -377,7 +377,9 @@ impl Build {
                 self.lines[OTHER].clear();
                 self.fates.settle(Err(cause));
             }
-            Change::Disputed => self.fates.settle(Ok(())),
+            Change::Disputed => {
+                self.fates.settle(Ok(()));
+            }
             Change::Split { from, .. } => {
                 let [main, other] = &mut self.lines;
                 main.split_to(other, from);
