@@ -121,7 +121,8 @@ pub struct StreamReport {
     pub misrouted: u64,
     /// Frames on the ports of other boards that have its number.
     pub elsewhere: u64,
-    /// Times that its time stamps came back to those of most others from a time far from these.
+    /// Times that its time stamps were found to be far from those of most others, or came back from
+    /// there.
     pub strays: u64,
     /// Events of most other boards without this one.
     pub missed_events: u64,

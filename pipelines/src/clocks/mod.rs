@@ -135,7 +135,7 @@ pub(crate) struct Clocks {
     next_probe: Moment,
     /// Bit s: source s is off.
     off: u64,
-    /// Times that each source came back to the others from a time of its own.
+    /// Times that each source was put off, or came back to the others from a time of its own.
     strays: Box<[u64]>,
     /// What is to be shown may have changed.
     has_news: bool,
@@ -478,6 +478,7 @@ impl Clocks {
     }
 
     fn put_off(&mut self, source: usize) {
+        self.strays[source] += 1;
         let clock = &mut self.each[source];
         (clock.off, clock.agreed, clock.late, clock.lags) = (true, 0, 0, 0);
         (clock.line, clock.before, clock.probe_due) = (MAIN, None, NEVER);

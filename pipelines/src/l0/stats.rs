@@ -69,7 +69,8 @@ pub struct SourceCounts {
     pub elsewhere: Count,
     /// Events in its frames.
     pub events: Count,
-    /// Times that its time stamps came back to those of most others from a time far from these.
+    /// Times that its time stamps were found to be far from those of most others, or came back from
+    /// there.
     pub strays: Count,
 }
 }
