@@ -404,8 +404,7 @@ impl Merge {
         if time >= floor || reordered {
             return Ok(());
         }
-        let was_made = || self.lines[line].has_closed(time);
-        match self.clocks.late(source, time, floor, at, was_made) {
+        match self.clocks.late(source, time, floor, at) {
             // Others of its hits may be in time.
             Late::Refused(Cause::Late) => {}
             Late::Refused(cause) => return Err(refusal(cause)),

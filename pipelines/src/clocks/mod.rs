@@ -24,14 +24,12 @@
 
 mod clock;
 mod probe;
-mod recent;
 mod trial;
 
 use pollux_mempool::time::Ns;
 use pollux_pmd::Cause;
 
 use self::clock::{Clock, NEVER};
-pub(crate) use self::recent::Recent;
 use crate::l0::L0Stats;
 use crate::stage::Moment;
 
@@ -486,15 +484,8 @@ impl Clocks {
     }
 
     /// The first fragment of a frame of `source`, of `time`, is behind `floor`, the end of what was
-    /// closed in its timeline; `was_made` says whether its own event is among that.
-    pub(crate) fn late(
-        &mut self,
-        source: usize,
-        time: u64,
-        floor: u64,
-        at: Moment,
-        was_made: impl FnOnce() -> bool,
-    ) -> Late {
+    /// closed in its timeline.
+    pub(crate) fn late(&mut self, source: usize, time: u64, floor: u64, at: Moment) -> Late {
         let line = self.each[source].line;
         // It may have come so far itself, and have a second fragment for what was closed.
         let grain = self.options.grain;
@@ -508,9 +499,7 @@ impl Clocks {
         // Its clock may be right, and its frames slow.
         let in_step = self.is_in_step(source, time, at);
         let off = self.each[source].off;
-        // Where all have been silent, they may well begin anew with times of before.
-        let with_others = self.is_near(source, line, time, at, self.tolerance) == Some(true);
-        if !off && behind > reached && !(with_others && was_made()) {
+        if !off && behind > reached {
             return Late::StepBack;
         }
         let always = self.count_late(source, at);

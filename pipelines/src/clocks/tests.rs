@@ -203,12 +203,10 @@ fn a_frame_behind_the_floor_is_late_or_shows_that_the_floor_is_wrong() {
     // Source 0 has come so far, and what it said was closed.
     rig.go_on([0]);
     let (floor, at) = (rig.time() + 1, rig.at());
-    let mut late = |time: u64, was_made: bool| rig.clocks.late(1, time, floor, at, || was_made);
-    assert_eq!(late(floor - 1, false), Late::StepBack);
-    assert_eq!(late(floor - 1, true), Late::Refused(Cause::Late));
+    assert_eq!(rig.clocks.late(1, floor - 1, floor, at), Late::StepBack);
     // Where most have come so far, it is late anyway.
     rig.go_on([2, 3]);
-    let mut late = |time: u64| rig.clocks.late(1, time, floor, at, || false);
+    let mut late = |time: u64| rig.clocks.late(1, time, floor, at);
     assert_eq!(late(floor - 1), Late::Refused(Cause::Late));
     assert_eq!(late(START), Late::Refused(Cause::Late));
 }

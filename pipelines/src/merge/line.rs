@@ -6,7 +6,7 @@ use pollux_mempool::time::{Ns, Tsc};
 
 use super::source::{Source, Waiting};
 use super::{Came, MergeOptions, StampedHit};
-use crate::clocks::{LIVE, Recent};
+use crate::clocks::LIVE;
 use crate::l0::MAX_EVENT_HITS;
 use crate::rich::Hit;
 use crate::stage::Moment;
@@ -34,8 +34,6 @@ pub(super) struct Timeline {
     pub(super) sources: Vec<Source>,
     /// Times before this belong to windows that are closed.
     pub(super) floor: u64,
-    /// Where the last windows that were closed began.
-    recent: Recent,
     /// When a source was heard as the first, or as the first after all had been silent: from then on
     /// the others are waited for.
     begun: Option<Moment>,
@@ -62,7 +60,6 @@ impl Timeline {
                 .map(|_| Source::new(options.capacity))
                 .collect(),
             floor: 0,
-            recent: Recent::default(),
             begun: None,
             heard: Moment(0),
             notes: VecDeque::with_capacity(2 * NOTES),
@@ -75,7 +72,6 @@ impl Timeline {
         self.sources.iter_mut().for_each(Source::clear);
         (self.floor, self.begun) = (0, None);
         self.notes.clear();
-        self.recent.clear();
     }
 
     /// Moves sources (bit s: source s), with their hits, to another timeline, which is empty.
@@ -237,11 +233,6 @@ impl Timeline {
         time - time % u64::from(self.options.width)
     }
 
-    /// Whether the window of a time was closed lately, with hits.
-    pub(super) fn has_closed(&self, time: u64) -> bool {
-        self.recent.has(self.window_of(time))
-    }
-
     /// Where the next window with hits begins.
     #[inline]
     pub(super) fn next(&self) -> Option<u64> {
@@ -302,9 +293,6 @@ impl Timeline {
             hot |= u64::from(n - before > most) << number;
         }
         self.floor = end;
-        if inside > 0 {
-            self.recent.add(start);
-        }
         Taken {
             hits: n,
             inside,

@@ -110,15 +110,18 @@ fn boards_at_the_other_end_of_a_cable_are_heard_and_answered() {
     assert_eq!(report["ports"][0]["spec"], "af_packet:va");
     assert_eq!(report["ports"][0]["arrival_time"], "kernel");
     let events = &report["events"];
-    assert_eq!(number(events, "built"), 20_000);
+    let built = number(events, "built");
+    // Where the boards stood still between two frames of one time, for longer than a deadline, events
+    // were made of the first board, and again of the others.
+    let again = built - 20_000;
+    assert!(again == 0 || number(events, "resyncs") > 0, "{events}");
     assert_eq!(
         number(events, "accepted") + number(events, "rejected"),
-        20_000
+        built
     );
     let answers = &report["answers"];
     let decided = sent.decisions.unwrap().counts.decided;
-    assert_eq!(number(answers, "sent"), 20_000, "{answers}");
-    assert!(decided > 0, "decisions came back");
+    assert_eq!(number(answers, "sent"), built, "{answers}");
     assert_eq!(decided, 20_000);
 }
 

@@ -319,9 +319,8 @@ impl Build {
         if let Some(cause) = taking.late {
             return Err(cause);
         }
-        let Timeline { floor, recent, .. } = &self.lines[line];
-        let was_made = || recent.has(key);
-        match self.clocks.late(source, key, *floor, fragment.at, was_made) {
+        let floor = self.lines[line].floor;
+        match self.clocks.late(source, key, floor, fragment.at) {
             Late::Refused(cause) => {
                 self.clocks.said(source, key);
                 self.taking = self.taking.map(|taking| Taking {

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use pollux_mempool::time::Tsc;
 
-use crate::clocks::Recent;
 use crate::l0::{Draft, MAX_SOURCES};
 use crate::stage::Moment;
 
@@ -56,8 +55,6 @@ pub(super) struct Timeline {
     pub(super) floor: u64,
     /// Events that were closed.
     closed: usize,
-    /// Keys of the last of them.
-    pub(super) recent: Recent,
     /// For each source, the place behind its last fragment: where the next one goes unless
     /// something was lost. Places of events that were closed count.
     cursor: [usize; MAX_SOURCES],
@@ -105,7 +102,6 @@ impl Timeline {
     pub(super) fn close(&mut self) -> Option<Open> {
         let open = self.open.pop_front()?;
         self.closed += 1;
-        self.recent.add(open.key);
         self.floor = open.key + 1;
         Some(open)
     }
@@ -113,7 +109,6 @@ impl Timeline {
     /// Forgets all; the memory stays.
     pub(super) fn clear(&mut self) {
         self.open.clear();
-        self.recent.clear();
         (self.floor, self.closed, self.cursor) = (0, 0, [0; MAX_SOURCES]);
     }
 
