@@ -103,14 +103,16 @@ impl<V: Lanes> Round<'_, V> {
             // The views with few hits are looked at together, sixteen at a time.
             for next in 0..count {
                 let number = turn[next];
-                if views[usize::from(number)].hits().own <= ONE_RING {
+                let view = &views[usize::from(number)];
+                // One that is searched again is known to have several rings.
+                if view.hits().own <= ONE_RING && !view.is_searched_again() {
                     group[grouped] = number;
                     grouped += 1;
                 } else {
                     hard[hards] = number;
                     hards += 1;
                 }
-                if grouped < LANES && next + 1 < count {
+                if grouped == 0 || (grouped < LANES && next + 1 < count) {
                     continue;
                 }
                 let found = self.one_ring_each(views, hits, &group[..grouped], lanes);

@@ -25,6 +25,9 @@ const SURE: f32 = 2.0;
 /// the reach. Far at first: a circle that has hits of two rings is drawn to the one that is
 /// missing.
 const REACHES_MM: [f32; 5] = [40.0, 35.0, 30.0, 25.0, 21.0];
+/// The first reach for a view that is searched again: one that reaches further would draw its circles
+/// back to where those of the first search ended.
+const LATE: usize = 2;
 /// The weight of no ring: that of a ring that is so far off that the hit is not likely its own.
 const BACKGROUND: f32 = 0.05;
 /// Largest change of a circle in one step, in mm.
@@ -68,11 +71,13 @@ fn several<V: Lanes>(
     let of = hits.vectors(view.hits());
     let mut shares = Shares::of::<V>(isa, cfg, view.found.rings(), &of);
     if shares.are_in_doubt(cfg, view.found.rings()) {
-        for reach in REACHES_MM {
+        let first = if view.is_searched_again() { LATE } else { 0 };
+        for &reach in &REACHES_MM[first..] {
             refit::<V>(isa, view.found.rings_mut(), &of, reach);
         }
         shares = Shares::of::<V>(isa, cfg, view.found.rings(), &of);
-        if !last && shares.are_in_doubt(cfg, view.found.rings()) {
+        // What is found a second time would be found again.
+        if !last && !view.had(shares.score) && shares.are_in_doubt(cfg, view.found.rings()) {
             return Some(shares.score);
         }
     }
@@ -110,9 +115,9 @@ fn refit<V: Lanes>(isa: V::Isa, rings: &mut [Ring], of: &Vectors, reach: f32) {
     let c = |value: f32| V::splat(isa, value);
     let zero = c(0.0);
     let mut sums = [[zero; 8]; PLACES_FOR_RINGS];
+    let mut near = [[zero; 4]; PLACES_FOR_RINGS];
     for (x, y) in of.x.iter().zip(of.y) {
         let (x, y) = (V::load(isa, x), V::load(isa, y));
-        let mut near = [[zero; 4]; PLACES_FOR_RINGS];
         let mut all = c(BACKGROUND);
         for (near, ring) in near.iter_mut().zip(&*rings) {
             let (dx, dy) = (x - c(ring.x), y - c(ring.y));

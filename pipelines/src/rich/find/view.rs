@@ -20,6 +20,9 @@ pub(super) const PLACES_FOR_RINGS: usize = MAX_RINGS_PER_DISK + 1;
 /// Up to so many lanes are filled one by one, more of them row by row.
 const FEW: usize = 4;
 
+/// Scores that differ by less are those of the same rings.
+const SAME: f32 = 0.01;
+
 /// The hits of all views, a [word](super::word) each.
 #[derive(Debug)]
 pub(super) struct Hits {
@@ -288,6 +291,13 @@ impl View {
     #[inline(always)]
     pub(super) fn is_searched_again(&self) -> bool {
         self.before.is_some()
+    }
+
+    /// Whether an earlier search came to the same rings, as a score like this one's says.
+    #[inline(always)]
+    pub(super) fn had(&self, score: f32) -> bool {
+        let same = |before: &Solution| (before.score - score).abs() < SAME;
+        self.before.as_ref().is_some_and(same)
     }
 
     /// Ends the searches, of which the last has this score: the best has the word.
