@@ -69,6 +69,7 @@ pub(crate) fn all() -> Vec<Loop> {
         },
         events("find_1", "event of one ring", 256, || find(1)),
         events("find_3", "event of three rings", 128, || find(3)),
+        events("find_mix", "event of rings that cross", 64, find_mix),
         Loop {
             name: "build",
             element: "fragment of one of 4 sources, stored and built",
@@ -213,6 +214,36 @@ fn find(rings: u64) -> Result<Round> {
     Ok(Box::new(move || {
         let mut events = black_box(&events).iter();
         events.all(|hits| !black_box(finder.find(hits)).is_empty())
+    }))
+}
+
+/// Events of one to three rings that cross on one disk, with few hits, and with noise: in some it
+/// is doubtful which hits are whose.
+fn find_mix() -> Result<Round> {
+    let crossing = |n: u64| -> Vec<Hit> {
+        let rings = (0..=n % 3).flat_map(|ring| {
+            let k = (n * 3 + ring) as f32;
+            let (x, y) = (k * 37.0 % 90.0 - 45.0, k * 53.0 % 80.0 - 40.0);
+            let r = 110.0 + k * 29.0 % 75.0;
+            // Where light falls is not even, and not quite on the circle.
+            (0..12).filter_map(move |i| {
+                let at = i as f32 * (7.9 + 0.3 * k);
+                let (sin, cos) = (at + k).sin_cos();
+                let r = r + (at * 11.0) % 14.0 - 7.0;
+                pm_at(0, x + r * cos, y + r * sin)
+            })
+        });
+        let noise = (0..4).map(|i| ((n * 37 + i * 211) % 976) as u16);
+        let mut pms: Vec<u16> = rings.chain(noise).collect();
+        pms.sort_unstable();
+        pms.dedup();
+        pms.iter().map(|&pm| Hit { pm, fine: 100 }).collect()
+    };
+    let mut finder = RingFinder::new(FinderConfig::default())?;
+    let events: Vec<_> = (0..EVENTS).map(crossing).collect();
+    Ok(Box::new(move || {
+        let events = black_box(&events).iter();
+        finder.find_batch(events.map(|hits| &hits[..])) == EVENTS as usize
     }))
 }
 
