@@ -184,9 +184,9 @@ impl L0Stats {
         })
     }
 
-    /// Counts an event that is closed, with the sources (bit s: source s) that contributed.
+    /// Counts an event that is closed. What is apart is told by fragments, where there are some.
     #[inline]
-    pub(crate) fn count_event(&self, event: &Closed, apart: &mut Apart) {
+    pub(crate) fn count_event(&self, event: &Closed, apart: Option<&mut Apart>) {
         let &Closed {
             sources,
             shared,
@@ -200,7 +200,7 @@ impl L0Stats {
         counts.hits.add(hits);
         counts.shared.add(u64::from(shared));
         counts.disputed.add(u64::from(disputed));
-        let alone = apart.note(shared);
+        let alone = apart.is_some_and(|apart| apart.note(shared));
         if complete {
             counts.complete.add(1);
             return;

@@ -18,9 +18,7 @@ use serde::Deserialize;
 use super::fate::{Fate, Fates};
 use super::limits::{HOT_HITS, check_hot, check_sources, check_times};
 use crate::formats::hits::MAX_HITS;
-use crate::l0::{
-    Apart, Closed, Draft, Event, EventHead, Fragment, Fragments, L0Stats, MAX_SOURCES,
-};
+use crate::l0::{Closed, Draft, Event, EventHead, Fragment, Fragments, L0Stats, MAX_SOURCES};
 use crate::merge::{Came, Merge, MergeOptions, Refusal, SLOT, StampedHit, Window};
 use crate::registry::StageEnv;
 use crate::stage::{Batch, Moment, Sink, Stage};
@@ -80,7 +78,6 @@ struct Windows {
     all: u64,
     events: PoolCache,
     stats: Arc<L0Stats>,
-    apart: Apart,
 }
 
 impl MergeHits {
@@ -130,7 +127,6 @@ impl MergeHits {
                 // A window is an event at once, so none is held here.
                 events: env.make_events(0).map_err(|error| error.to_string())?,
                 stats: Arc::clone(&env.stats),
-                apart: Apart::default(),
             },
             fates: Fates::new("merge", env),
             frame: None,
@@ -245,7 +241,7 @@ impl Windows {
             disputed: window.disputed,
             hits: window.hits.len() as u64,
         };
-        self.stats.count_event(&closed, &mut self.apart);
+        self.stats.count_event(&closed, None);
         out.push(draft.finish(&head, window.span));
     }
 }

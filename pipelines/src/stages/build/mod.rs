@@ -510,7 +510,7 @@ impl Build {
             disputed,
             hits: hits.into(),
         };
-        self.stats.count_event(&closed, &mut self.apart);
+        self.stats.count_event(&closed, Some(&mut self.apart));
         let head = EventHead {
             timestamp: open.key * self.window,
             sources: open.sources,
