@@ -85,6 +85,18 @@ struct Undecided {
     /// The first of those without a gap up to the last one.
     first: u32,
     next: u32,
+    /// Bit n: number n is among them, and had not come before.
+    new: u32,
+}
+
+impl Undecided {
+    /// The stream has gone on: they were copies, or the first frames of the stream, which came late.
+    fn were_of_before(self, tracker: &mut SequenceTracker) {
+        tracker.count_duplicates(self.frames - self.new.count_ones());
+        for number in (0..u32::BITS).filter(|n| self.new >> n & 1 == 1) {
+            tracker.observe(number);
+        }
+    }
 }
 
 impl StampedTracker {
@@ -122,11 +134,11 @@ impl StampedTracker {
 
     /// The counts up to now. What came behind frames that were undecided tells what they were.
     pub(super) fn counts(&self) -> SequenceCounts {
-        let mut counts = self.tracker.counts();
+        let mut tracker = self.tracker.clone();
         if !self.is_waiting() {
-            counts.duplicates += u64::from(self.undecided.frames);
+            self.undecided.were_of_before(&mut tracker);
         }
-        counts
+        tracker.counts()
     }
 
     /// Restarts that most others have made as well.
@@ -184,7 +196,7 @@ impl StampedTracker {
         }
         let may_begin = is_same || sight == Sight::Hole && self.tracker.is_before_all(sequence);
         if may_begin && self.is_undecided(sequence) {
-            return self.wait(sequence, stamp);
+            return self.wait(sequence, stamp, is_same);
         }
         let verdict = self.tracker.observe(sequence);
         let is_copy = verdict == Verdict::Duplicate;
@@ -217,7 +229,7 @@ impl StampedTracker {
     }
 
     /// A frame that may be of a new spill.
-    fn wait(&mut self, sequence: u32, stamp: u64) -> Observation {
+    fn wait(&mut self, sequence: u32, stamp: u64, has_come: bool) -> Observation {
         if !self.is_waiting() {
             self.end_waiting();
             self.undecided.instead = self.tracker.next_number();
@@ -229,6 +241,9 @@ impl StampedTracker {
         }
         undecided.next = sequence.wrapping_add(1);
         undecided.frames += 1;
+        if !has_come && sequence < u32::BITS {
+            undecided.new |= 1 << sequence;
+        }
         self.stamps[place(sequence)] = stamp;
         if undecided.frames < PROOF {
             return Observation::UNDECIDED;
@@ -237,21 +252,18 @@ impl StampedTracker {
         RESTARTED
     }
 
-    /// If the stream has gone on behind frames that were undecided, they were copies.
+    /// If the stream has gone on behind frames that were undecided, they were of before.
     fn end_waiting(&mut self) {
-        let copies = if self.is_waiting() {
-            0
-        } else {
-            self.undecided.frames
-        };
-        self.tracker.count_duplicates(copies);
-        self.undecided.frames = 0;
+        if !self.is_waiting() {
+            self.undecided.were_of_before(&mut self.tracker);
+        }
+        (self.undecided.frames, self.undecided.new) = (0, 0);
     }
 
     /// The frames that were undecided are of a new spill.
     fn confirm(&mut self) {
         let Undecided { first, next, .. } = self.undecided;
-        self.undecided.frames = 0;
+        (self.undecided.frames, self.undecided.new) = (0, 0);
         let last = next.wrapping_sub(1);
         self.tracker.begin_anew(first, next.wrapping_sub(first));
         self.begun_anew(last, self.stamps[place(last)], false);
@@ -275,7 +287,7 @@ impl StampedTracker {
         let says_so = sequence < NEAR || stamp < self.newest;
         self.begun = (says_so && !was_expected).then_some(sequence);
         self.spills += u64::from(was_expected);
-        self.undecided.frames = 0;
+        (self.undecided.frames, self.undecided.new) = (0, 0);
         (self.tried, self.expected) = (None, None);
         self.stamps[place(sequence)] = stamp;
         self.newest = stamp;

@@ -189,8 +189,8 @@ mod tests {
             ]
         );
         assert!(text(&told, true).contains("hits       2, which this kind of file does not have"));
-        // At 28 GeV/c tan^2 = n^2 beta^2 - 1 is that of 179.6 mm for a muon, known to 1.19 mm.
-        assert!(text(&told, true).contains("    16  muon (+0.5)\n"));
+        // At 28 GeV/c tan^2 = n^2 beta^2 - 1 is that of 179.6 mm for a muon, known to 1.125 mm.
+        assert!(text(&told, true).contains("    16  muon (+0.6)\n"));
         told.hits = Some([0, 1951].map(|pm| Hit { pm, fine: 256 }).into());
         told.facts.monitored = true;
         let whole = text(&told, true);
