@@ -199,7 +199,7 @@ mod tests {
             "slot 4000, 100000 ns",
             " 1951 ",
             "25.00",
-            "   21.50        0.00         0.29  muon (+0.5)\n",
+            "   21.50        0.00         0.29  muon (+0.6)\n",
         ] {
             assert!(whole.contains(part), "no `{part}` in {whole}");
         }
