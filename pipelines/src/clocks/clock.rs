@@ -66,9 +66,16 @@ impl Clock {
         self.said.saturating_add(grain) > time
     }
 
-    /// Whether it has come to the last time before `floor`, the end of what was closed.
-    pub(super) fn has_reached(&self, floor: u64, grain: u64) -> bool {
-        self.said.saturating_add(grain) >= floor
+    /// Whether it has been heard since a moment, or up to a deadline before, and is further behind a
+    /// time than `tolerance`.
+    pub(super) fn is_far_behind(
+        &self,
+        time: u64,
+        tolerance: u64,
+        since: Moment,
+        deadline: Ns,
+    ) -> bool {
+        self.heard.after(deadline) >= since && self.said.saturating_add(tolerance) < time
     }
 
     /// Whether it has been heard of late.

@@ -462,9 +462,8 @@ impl Clocks {
         for (_, clock) in self.voters(line, now) {
             let has = clock.has_come_to(time, self.options.grain);
             reached += usize::from(has);
-            let recent = clock.heard.after(self.options.deadline) >= since;
-            let far = clock.said.saturating_add(self.tolerance) < time;
-            behind += usize::from(!has && (clock.heard >= since || recent && far));
+            let far = clock.is_far_behind(time, self.tolerance, since, self.options.deadline);
+            behind += usize::from(!has && (clock.heard >= since || far));
         }
         if behind > reached {
             Vote::Ahead
@@ -489,10 +488,11 @@ impl Clocks {
         let line = self.each[source].line;
         // It may have come so far itself, and have a second fragment for what was closed.
         let grain = self.options.grain;
-        let own = self.each[source].has_reached(floor, grain);
+        let last = floor.saturating_sub(1);
+        let own = self.each[source].has_come_to(last, grain);
         let (mut reached, mut behind) = (usize::from(own), usize::from(!own));
         for (_, clock) in self.voters(line, at).filter(|&(n, _)| n != source) {
-            let has = clock.has_reached(floor, grain);
+            let has = clock.has_come_to(last, grain);
             reached += usize::from(has);
             behind += usize::from(!has);
         }

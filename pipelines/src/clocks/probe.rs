@@ -66,10 +66,9 @@ impl Clocks {
         for source in (0..self.each.len()).filter(|&source| source != asked) {
             let clock = &mut self.each[source];
             let votes = clock.line == line && !clock.off && clock.is_live(at);
-            let recent = clock.heard.after(deadline) >= since;
             if clock.has_come_to(time, self.options.grain) {
                 clock.lags = 0;
-            } else if votes && recent && clock.said.saturating_add(self.tolerance) < time {
+            } else if votes && clock.is_far_behind(time, self.tolerance, since, deadline) {
                 clock.lags += 1;
                 if clock.lags >= LATE_RUN {
                     self.put_off(source);

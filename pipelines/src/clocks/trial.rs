@@ -130,10 +130,10 @@ impl Clocks {
 
     /// A source, and those that are behind `floor` as it is, go on in the other timeline.
     pub(super) fn leave_behind(&mut self, source: usize, floor: u64, at: Moment) {
-        let grain = self.options.grain;
+        let (last, grain) = (floor.saturating_sub(1), self.options.grain);
         let behind = self
             .voters(MAIN, at)
-            .filter(|(_, clock)| !clock.has_reached(floor, grain));
+            .filter(|(_, clock)| !clock.has_come_to(last, grain));
         let behind = behind.fold(1 << source, |behind, (n, _)| behind | 1 << n);
         self.dispute(behind, at);
     }

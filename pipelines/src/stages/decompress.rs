@@ -266,9 +266,7 @@ impl Boards {
         counts.resyncs.set(now.resyncs);
         counts.spills.set(self.spills.spills(source));
     }
-}
 
-impl Boards {
     /// Counts a frame that claims to be of a source, on the port of another one.
     #[cold]
     fn misroute(&self, claimed: usize, port: usize) {

@@ -1,6 +1,6 @@
 //! Sources with more hits than rings explain.
 
-use crate::common::{Part, env, event, stored};
+use crate::common::{Part, env, event, fragment, stored};
 use pollux_mempool::time::Tsc;
 use pollux_pipelines::l0::{Event, Fragments, Reconstructed};
 use pollux_pipelines::rich::Hit;
@@ -22,14 +22,10 @@ fn parts(timestamp: u64, noise: Option<&(u16, Vec<Hit>)>) -> Vec<Part> {
             own.clone_from(noise);
         }
         Part {
-            timestamp,
-            source,
-            ends_frame: true,
-            lost: 0,
-            reordered: false,
             at: Moment(timestamp * 25),
             arrival: Tsc(timestamp * 25),
             hits: own,
+            ..fragment(source, timestamp, 0)
         }
     };
     (0..BOARDS.into()).map(part).collect()

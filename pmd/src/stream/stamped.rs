@@ -28,8 +28,8 @@ pub struct Observation {
     /// As for the numbers alone, but for restarts.
     pub verdict: Verdict,
     /// It is a copy of a frame that has come: same number, same time stamp. A frame that may begin a
-    /// new spill, in which numbers and time stamps begin anew, is not told so: whoever knows the time
-    /// of the other streams can say.
+    /// new spill, in which numbers and time stamps begin anew, is no copy: the event builder judges it
+    /// by the time of the other streams.
     pub is_copy: bool,
 }
 

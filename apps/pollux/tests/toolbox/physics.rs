@@ -191,7 +191,7 @@ fn the_page_and_its_plots_are_written() {
         assert!(page.contains(plot));
         assert_eq!(read(plot).matches("<polyline").count(), curves);
     }
-    // Everything that somebody else needs to do the same.
+    // All inputs that are needed to reproduce it.
     for input in [
         "seed, events",
         "1; 16 a row",

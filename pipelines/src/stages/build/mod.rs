@@ -369,9 +369,7 @@ impl Build {
             }
             Change::Rejected(cause) => {
                 for open in self.lines[OTHER].open.drain(..) {
-                    if open.count == 1 {
-                        self.alone[usize::from(open.opener)] -= 1;
-                    }
+                    open.leave(&mut self.alone);
                 }
                 self.lines[OTHER].clear();
                 self.fates.settle(Err(cause));
@@ -496,9 +494,7 @@ impl Build {
                 open.mask_hot()
             }
         };
-        if open.count == 1 {
-            self.alone[usize::from(open.opener)] -= 1;
-        }
+        open.leave(&mut self.alone);
         let complete = open.sources == self.all && !open.truncated;
         let hits = open.draft.hits();
         let disputed = line == OTHER || self.clocks.is_disputed();

@@ -31,6 +31,14 @@ pub(super) struct Open {
 }
 
 impl Open {
+    /// It is open no more: takes it out of the events to which one source alone has contributed.
+    #[inline]
+    pub(super) fn leave(&self, alone: &mut [u32; MAX_SOURCES]) {
+        if self.count == 1 {
+            alone[usize::from(self.opener)] -= 1;
+        }
+    }
+
     /// Puts the hits of hot sources behind all others, which are masked there; how many they are.
     #[cold]
     pub(super) fn mask_hot(&mut self) -> u16 {

@@ -279,8 +279,8 @@ fn ages(bench: &mut Bench) -> Vec<u64> {
     ages
 }
 
-/// By the card's time, wherever that stands: a frame that waited in the queue while nobody polled is
-/// as old as it is.
+/// The age of a frame counts its wait in a queue that was not polled, whatever the card's time was
+/// set to.
 #[test]
 fn frames_came_when_the_card_stamped_them() {
     let near = |age: u64, of: u64| age.abs_diff(of) < 1000;
