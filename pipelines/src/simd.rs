@@ -54,6 +54,18 @@ pub(crate) trait Lanes:
     }
     /// The largest number of all lanes.
     fn largest(self) -> f32;
+    /// The sum of all lanes: of the lower and the upper half, of the halves of that, and so on, which
+    /// is four steps where one lane after the other is sixteen.
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        let mut sums = self.store();
+        for half in [8, 4, 2, 1] {
+            for lane in 0..half {
+                sums[lane] += sums[lane + half];
+            }
+        }
+        sums[0]
+    }
     /// Bit n: lane n.
     fn bits(mask: Self::Mask) -> u16;
 }
@@ -133,7 +145,7 @@ mod tests {
     struct Every([f32; LANES], [f32; LANES], [f32; TABLE], [u8; LANES]);
 
     impl Kernel for Every {
-        type Out = (Vec<[u32; LANES]>, u16, u32, [u32; LANES]);
+        type Out = (Vec<[u32; LANES]>, u16, [u32; 2], [u32; LANES]);
 
         #[inline(always)]
         fn run<V: Lanes>(self, isa: V::Isa) -> Self::Out {
@@ -156,9 +168,9 @@ mod tests {
             // Some are beyond the end.
             let index = self.3.map(|i| u32::from(i % 80) * 0x0101);
             let gathered = V::gather(isa, &table, &index.map(|i| i & 0x7f | i << 25 & (1 << 31)));
-            let largest = a.largest().to_bits();
+            let over_all = [a.largest(), a.sum()].map(f32::to_bits);
             assert_eq!(V::gather(isa, &[], &index), [0; LANES]);
-            (bits.to_vec(), V::bits(mask), largest, gathered)
+            (bits.to_vec(), V::bits(mask), over_all, gathered)
         }
     }
 
@@ -174,6 +186,8 @@ mod tests {
                 assert_eq!(simd.run(Every(a, b, table, index)), expected, "{simd:?}");
             }
             assert!((0..LANES).all(|i| expected.0[0][i] == (a[i] + b[i]).to_bits()));
+            let one_by_one: f32 = a.iter().sum();
+            assert!((f32::from_bits(expected.2[1]) - one_by_one).abs() < 1e-3);
         }
         assert_eq!(Simd::all().last(), Some(Simd::SCALAR));
     }

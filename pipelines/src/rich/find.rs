@@ -136,6 +136,10 @@ pub struct FinderConfig {
     /// Least [significance](Ring::significance) of a ring: 0 is that of rings of which one is expected
     /// by chance. Below 0 more chance alignments are kept; -100 keeps all.
     pub min_significance: f32,
+    /// Searches of hits whose rings are in doubt, 1 to 8: each begins with other circles, and the
+    /// rings that explain the hits best are taken. With one, events of several rings are found in
+    /// less time, and more of their rings are false (docs/physics.md).
+    pub searches: u8,
     /// Hits whose times are within this of that of most others are looked at together, in units
     /// of 25/256 ns; 0 looks at all hits together.
     pub time_window: u8,
@@ -157,6 +161,7 @@ impl Default for FinderConfig {
             road_mm: 10.5,
             max_chi2_mm2: 50.0,
             min_significance: 0.0,
+            searches: 3,
             time_window: 20,
             seeds: 64,
             method: Method::Triplets,
@@ -179,7 +184,13 @@ pub enum FinderError {
     /// The significance is not a number.
     #[error("min_significance must be a number")]
     Significance,
+    /// The number of searches is out of range.
+    #[error("searches must be 1 to {MAX_SEARCHES}")]
+    Searches,
 }
+
+/// Most searches of the same hits: more have not found anything.
+const MAX_SEARCHES: u8 = 8;
 
 impl FinderConfig {
     /// Checks that the values make sense together.
@@ -206,6 +217,9 @@ impl FinderConfig {
         }
         if !self.min_significance.is_finite() {
             return Err(FinderError::Significance);
+        }
+        if !(1..=MAX_SEARCHES).contains(&self.searches) {
+            return Err(FinderError::Searches);
         }
         Ok(())
     }

@@ -49,6 +49,10 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = Method::Triplets)]
     method: Method,
 
+    /// Searches of hits whose rings are in doubt
+    #[arg(long, value_name = "N", default_value_t = FinderConfig::default().searches, value_parser = clap::value_parser!(u8).range(1..=8))]
+    searches: u8,
+
     /// Write the rows as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -160,6 +164,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         seed: args.seed,
         events: args.events,
         method: method.into(),
+        searches: args.searches,
     };
     let found = Found::by(&study(args.method), &stop)?;
     let report = found.report();

@@ -83,6 +83,7 @@ pub(super) struct Study {
     pub(super) seed: u64,
     pub(super) events: u64,
     pub(super) method: Method,
+    pub(super) searches: u8,
 }
 
 impl Study {
@@ -123,6 +124,7 @@ impl Study {
     pub(super) fn finder(&self) -> FinderConfig {
         FinderConfig {
             method: self.method,
+            searches: self.searches,
             ..FinderConfig::default()
         }
     }

@@ -12,8 +12,6 @@ const ONE_RING: usize = 32;
 /// Circles that are narrowed down of those that are proposed for a view: with four, of 10 000
 /// rings 6 more are found in events of two rings, and 20 more in events of four.
 const CANDIDATES: usize = 2;
-/// Searches of a view whose rings are in doubt.
-const SEARCHES: usize = 3;
 /// Views whose circles are narrowed down at once.
 const GROUP: usize = LANES / CANDIDATES;
 /// Widths of the roads, in units of the final one, by which the circle through all hits is
@@ -58,7 +56,7 @@ impl Kernel for Rounds<'_> {
         let (mut all, count) = ([0; MAX_VIEWS], turn.len());
         all[..count].copy_from_slice(turn);
         let mut searched = count;
-        for left in (0..SEARCHES).rev() {
+        for left in (0..cfg.searches).rev() {
             round.search(views, hits, lanes, turn, &mut taken);
             turn.clear();
             for &number in &all[..searched] {

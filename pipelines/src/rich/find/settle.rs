@@ -130,8 +130,9 @@ fn refit<V: Lanes>(isa: V::Isa, rings: &mut [Ring], of: &Vectors, reach: f32) {
             all = all + close;
             *near = [close, d, dx * per, dy * per];
         }
+        let per = c(1.0) / all;
         for (sums, &[close, d, cos, sin]) in sums.iter_mut().zip(&near[..rings.len()]) {
-            let w = close / all;
+            let w = close * per;
             let (wc, ws) = (w * cos, w * sin);
             let terms = [w, wc, ws, wc * cos, wc * sin, w * d, wc * d, ws * d];
             for (sum, term) in sums.iter_mut().zip(terms) {
@@ -139,8 +140,8 @@ fn refit<V: Lanes>(isa: V::Isa, rings: &mut [Ring], of: &Vectors, reach: f32) {
             }
         }
     }
-    for (ring, sums) in rings.iter_mut().zip(sums) {
-        let [n, c, s, cc, cs, d, dc, ds] = sums.map(|sum| sum.store().iter().sum::<f32>());
+    for (ring, sums) in rings.iter_mut().zip(&sums) {
+        let [n, c, s, cc, cs, d, dc, ds] = sums.map(V::sum);
         let ss = n - cc;
         // Cramer's rule for (cc cs c; cs ss s; c s n) (dx dy dr) = (dc ds d).
         let (m0, m1, m2) = (ss * n - s * s, s * c - cs * n, cs * s - ss * c);
@@ -238,11 +239,10 @@ impl Shares {
             shares.free -= any.count_ones() as usize;
         }
         for (share, sums) in shares.each.iter_mut().zip(&sums[..rings.len()]) {
-            let [squares, time, time2] = sums.map(|sum| sum.store().iter().sum());
+            let [squares, time, time2] = sums.map(V::sum);
             (share.squares, share.time, share.time2) = (squares, time, time2);
         }
-        let explained: f32 = explained.store().iter().sum();
-        shares.score = explained - PER_RING * rings.len() as f32;
+        shares.score = explained.sum() - PER_RING * rings.len() as f32;
         shares
     }
 }

@@ -254,6 +254,15 @@ fn configurations_that_make_no_sense_are_refused() {
             Some(FinderError::MaxRings)
         );
     }
+    for searches in [0, 9] {
+        assert_eq!(
+            refused(FinderConfig {
+                searches,
+                ..default
+            }),
+            Some(FinderError::Searches)
+        );
+    }
     for cfg in [
         FinderConfig {
             road_mm: 0.0,
