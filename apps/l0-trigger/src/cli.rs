@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use pollux_pmd::lcore::idle::IdlePolicy;
-use pollux_program::{ClockOption, metrics, seconds};
+use pollux_program::{ClockOption, Cpus, metrics, seconds};
 
 /// L0 trigger: receives the RICH's hits by UDP, builds events, finds rings, decides, and answers
 /// within a budget.
@@ -28,7 +28,7 @@ pub struct Cli {
     /// CPUs of the loops: the trigger's, in the demonstration the emulator's, then the workers'
     /// [default: the last ones, the trigger's the last of all]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub cores: Vec<usize>,
+    pub cores: Vec<Cpus>,
 
     /// Loops, beside the trigger's, that find rings; events keep their order
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=64))]

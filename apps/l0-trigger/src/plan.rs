@@ -12,6 +12,7 @@ use pollux_pipelines::formats::hits::MAX_FRAME;
 use pollux_pipelines::spread::Spreading;
 use pollux_pmd::net::UDP_HEADERS;
 use pollux_pmd::{Registry, lcore};
+use pollux_program::Cpus;
 
 use crate::cli::Cli;
 use crate::config::TriggerConfig;
@@ -110,7 +111,7 @@ impl Plan {
             !is_simulated || workers == 0,
             "--workers is not for {CARD}: time there is the card's, and work takes none"
         );
-        let mut cpus = place(&cli.cores, demo, workers)?.into_iter();
+        let mut cpus = place(&Cpus::of(&cli.cores), demo, workers)?.into_iter();
         let trigger_cpu = cpus.next().flatten();
         let emulator_cpu = if demo { cpus.next().flatten() } else { None };
         let mut plan = Self {

@@ -10,7 +10,7 @@ use clap::Parser;
 use pollux_emulator::config::{Arrival, EmulatorConfig};
 use pollux_emulator::physics::Rings;
 use pollux_pmd::net::MacAddr;
-use pollux_program::{ClockOption, metrics, seconds};
+use pollux_program::{ClockOption, Cpus, metrics, seconds};
 
 /// Emulated RICH readout boards: sends compressed hits of events with a known truth to a trigger,
 /// at a given rate and with faults on demand, and checks the decisions that come back.
@@ -123,7 +123,7 @@ pub(crate) struct Cli {
 
     /// CPU of the loop; of a list, the first
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub(crate) cores: Vec<usize>,
+    pub(crate) cores: Vec<Cpus>,
 
     #[command(flatten)]
     pub(crate) clock: ClockOption,

@@ -18,7 +18,7 @@ use pollux_pmd::lcore::{self, StopFlag};
 use pollux_pmd::{Ledger, Port, PortConfig, PortSpec, Registry, Started, StartedPort, TscClock};
 use pollux_program::metrics::{self, Books, Watch};
 use pollux_program::ports::{self, PortView};
-use pollux_program::{Failure, ReportFile, print, say};
+use pollux_program::{Cpus, Failure, ReportFile, print, say};
 
 use crate::cli::Cli;
 use crate::page;
@@ -41,7 +41,7 @@ pub(crate) fn run(cli: &Cli) -> Result<(), Failure> {
     if let Some(spec) = &cli.port {
         registry.check(spec)?;
     }
-    for &cpu in &cli.cores {
+    for cpu in Cpus::of(&cli.cores) {
         let allowed = lcore::expect_allowed(cpu).context("--cores");
         allowed.map_err(Failure::Usage)?;
     }
@@ -182,7 +182,7 @@ impl Keeper {
             None => None,
         };
         let stop = pollux_program::stop_on_signals().context("signals cannot be handled")?;
-        let cpu = cli.cores.first().copied();
+        let cpu = Cpus::of(&cli.cores).first().copied();
         Ok(Self {
             stop,
             cpu,

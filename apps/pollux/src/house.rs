@@ -15,7 +15,7 @@ use pollux_pmd::lcore::{self, Lcore, StopFlag};
 use pollux_pmd::{Ledger, Port, Started};
 use pollux_program::metrics::{self, Books, Watch};
 use pollux_program::ports::PortView;
-use pollux_program::{Failure, ReportFile, print, say, seconds};
+use pollux_program::{Cpus, Failure, ReportFile, print, say, seconds};
 use serde::Serialize;
 
 use self::meter::Meter;
@@ -32,7 +32,7 @@ const ROUND: Duration = Duration::from_millis(20);
 pub(crate) struct Options {
     /// CPUs of the poll loops, one loop on each [default: one loop, on any CPU]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    cores: Vec<usize>,
+    cores: Vec<Cpus>,
 
     /// End after S seconds
     #[arg(long, visible_alias = "seconds", value_name = "S", value_parser = seconds)]
@@ -81,14 +81,15 @@ pub(crate) struct Ended<T> {
 impl House {
     /// Checks the options, and has signals end the run.
     pub(crate) fn new(options: &Options) -> Result<Self, Failure> {
-        for &cpu in &options.cores {
+        let cores = Cpus::of(&options.cores);
+        for &cpu in &cores {
             let allowed = lcore::expect_allowed(cpu).context("--cores");
             allowed.map_err(Failure::Usage)?;
         }
         Ok(Self {
             stop: pollux_program::stop_on_signals().context("cannot handle signals")?,
             latencies: Latencies::default(),
-            cores: options.cores.clone(),
+            cores,
             duration: options.duration,
             quiet: options.quiet,
             report: options.report.clone(),

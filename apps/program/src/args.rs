@@ -1,5 +1,7 @@
 //! Values on a command line, and options that programs share.
 
+use std::ops::RangeInclusive;
+use std::str::FromStr;
 use std::time::Duration;
 
 use pollux_pmd::{ClockChoice, TscClock};
@@ -44,9 +46,75 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// One item of a list of CPUs, `2` or `2-5`: the element of an option `--cores` with
+/// `value_delimiter = ','`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cpus(RangeInclusive<usize>);
+
+impl Cpus {
+    /// Most CPUs that a kernel for x86-64 is built for.
+    const MAX: usize = 8192;
+
+    /// The CPUs of all items, in the order in which they are given.
+    #[must_use]
+    pub fn of(list: &[Self]) -> Vec<usize> {
+        list.iter().flat_map(|item| item.0.clone()).collect()
+    }
+}
+
+impl FromStr for Cpus {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| {
+            let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+            let number = text.parse().ok().filter(|_| digits)?;
+            (number < Self::MAX).then_some(number)
+        };
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        match (number(first), number(last)) {
+            (Some(first), Some(last)) if first <= last => Ok(Self(first..=last)),
+            _ => Err(format!(
+                "no CPU and no range of CPUs: give a list like 2-3,8, of numbers below {}",
+                Self::MAX
+            )),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_of_cpus_keep_their_order() {
+        let read = |text: &str| {
+            let items: Result<Vec<Cpus>, _> = text.split(',').map(str::parse).collect();
+            items.map(|items| Cpus::of(&items))
+        };
+        assert_eq!(read("3"), Ok(vec![3]));
+        assert_eq!(read("0-1"), Ok(vec![0, 1]));
+        assert_eq!(read("8,2-4,1"), Ok(vec![8, 2, 3, 4, 1]));
+        for text in [
+            "",
+            ",",
+            "1,",
+            "-",
+            "-1",
+            "1-",
+            "3-2",
+            "+1",
+            "1-2-3",
+            "0x1",
+            "8192",
+            "0-8192",
+            "1 ",
+            "99999999999999999999",
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains("a list like 2-3,8"), "{text}: {error}");
+        }
+    }
 
     #[test]
     fn only_durations_are_taken() {

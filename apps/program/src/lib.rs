@@ -25,7 +25,7 @@ mod report;
 mod say;
 mod signals;
 
-pub use args::{ClockOption, seconds};
+pub use args::{ClockOption, Cpus, seconds};
 pub use exit::{Failure, exit};
 pub use log::log_to_stderr;
 pub use report::{LedgerReport, ReportFile};

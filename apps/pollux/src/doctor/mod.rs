@@ -19,8 +19,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use pollux_pmd::lcore::parse_cpu_list;
-use pollux_program::{Failure, seconds};
+use pollux_program::{Cpus, Failure, seconds};
 
 use self::finding::Finding;
 use self::machine::Machine;
@@ -57,8 +56,8 @@ pub(crate) struct Args {
     json: bool,
 
     /// CPUs that loops are to run on [default: the isolated ones, or all]
-    #[arg(long, value_name = "LIST", value_parser = cpu_numbers)]
-    cores: Option<Cpus>,
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    cores: Vec<Cpus>,
 
     /// Also measure for how long at a time each of these CPUs is taken away
     ///
@@ -78,25 +77,6 @@ pub(crate) struct Args {
 }
 
 /// CPUs of a command line.
-#[derive(Clone)]
-struct Cpus(Vec<usize>);
-
-fn cpu_numbers(text: &str) -> Result<Cpus, String> {
-    let mut cpus = parse_cpu_list(text);
-    let plain = |part: &str| {
-        !part.is_empty()
-            && part
-                .bytes()
-                .all(|byte| byte.is_ascii_digit() || byte == b'-')
-    };
-    if cpus.is_empty() || !text.split(',').all(plain) {
-        return Err("a list like 2-3,8".into());
-    }
-    cpus.sort_unstable();
-    cpus.dedup();
-    Ok(Cpus(cpus))
-}
-
 fn measuring_time(text: &str) -> Result<Duration, String> {
     const LONGEST: Duration = Duration::from_mins(10);
     seconds(text).and_then(|span| match span {
@@ -152,10 +132,11 @@ const TOPICS: &[(&str, &[Examine])] = &[
 
 /// Examines the machine, and prints the report.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let machine = Machine::new(
-        Sys::new(&args.root),
-        args.cores.as_ref().map(|cpus| cpus.0.clone()),
-    );
+    let mut asked = Cpus::of(&args.cores);
+    asked.sort_unstable();
+    asked.dedup();
+    let asked = (!asked.is_empty()).then_some(asked);
+    let machine = Machine::new(Sys::new(&args.root), asked);
     let topic = |(name, checks): &(&'static str, &[Examine])| Topic {
         name,
         findings: checks.iter().flat_map(|check| check(&machine)).collect(),

@@ -16,5 +16,6 @@ mod replay;
 mod streams;
 mod support;
 mod trigger;
+mod usage;
 mod verify;
 mod veth;
