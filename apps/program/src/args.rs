@@ -31,19 +31,28 @@ impl ClockOption {
     }
 }
 
-/// Reads a duration in seconds, for clap's `value_parser`.
+/// Longest time of an option, in seconds: four months.
+const LONGEST: f64 = 1e7;
+
+/// Reads a duration, for clap's `value_parser`: a number of seconds, or numbers with units as
+/// `humantime` reads them (`250ms`, `1.5min`, `1h 30min`).
 ///
 /// # Errors
-/// Text that is no number, or not one above 0 and of at most 1e7 seconds, four months.
+/// Text that is neither, or not a time above 0 and of at most 1e7 seconds, four months.
 pub fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text
-        .parse()
-        .map_err(|_| "not a number of seconds".to_owned())?;
-    if seconds > 0.0 && seconds <= 1e7 {
-        Ok(Duration::from_secs_f64(seconds))
-    } else {
-        Err("must be above 0, and at most 1e7".into())
-    }
+    let seconds = match text.parse::<f64>() {
+        Ok(seconds) => seconds,
+        Err(_) => humantime::parse_duration(text)
+            .map_err(|_| {
+                "write a number of seconds, or a time like 250ms, 1.5min or 1h".to_owned()
+            })?
+            .as_secs_f64(),
+    };
+    (seconds <= LONGEST)
+        .then(|| Duration::try_from_secs_f64(seconds).ok())
+        .flatten()
+        .filter(|span| !span.is_zero())
+        .ok_or_else(|| format!("must be above 0, and at most {LONGEST:e} seconds"))
 }
 
 /// One item of a list of CPUs, `2` or `2-5`: the element of an option `--cores` with
@@ -118,9 +127,30 @@ mod tests {
 
     #[test]
     fn only_durations_are_taken() {
-        assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
-        for text in ["0", "-1", "nan", "inf", "1e300", "soon", ""] {
+        for (text, millis) in [
+            ("0.25", 250),
+            ("250ms", 250),
+            ("1.5min", 90_000),
+            ("2s", 2000),
+            ("1h 30min", 5_400_000),
+        ] {
+            assert_eq!(seconds(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in [
+            "0",
+            "-1",
+            "nan",
+            "inf",
+            "1e300",
+            "soon",
+            "",
+            "0s",
+            "5 parsecs",
+            "1y",
+            "1e-10",
+        ] {
             assert!(seconds(text).is_err(), "{text}");
         }
+        assert!(seconds("soon").unwrap_err().contains("250ms"));
     }
 }

@@ -45,7 +45,7 @@ fn wrong_arguments_are_named() {
         (&["--duration", "nan"], &["--duration"]),
         (
             &["--duration", "soon"],
-            &["--duration", "soon", "not a number of seconds"],
+            &["--duration", "soon", "write a number of seconds"],
         ),
         (&["--events", "0"], &["--events"]),
         (&["--events", "1e6"], &["--events", "1e6"]),
