@@ -347,6 +347,13 @@ impl Mbuf {
         header.extent.flags = header.extent.flags.union(flags);
     }
 
+    /// Takes back what is said to be known about the frame.
+    #[inline]
+    pub fn remove_flags(&mut self, flags: MbufFlags) {
+        let header = self.header_mut();
+        header.extent.flags = header.extent.flags.without(flags);
+    }
+
     /// Whether this is a single segment of the pool at `pool`: what a cache takes back directly.
     #[inline]
     pub(crate) fn is_plain(&self, pool: NonNull<PoolInner>) -> bool {

@@ -13,7 +13,7 @@ use pollux_pipelines::l0::{Decision, Frame, MAX_SOURCES};
 use pollux_pipelines::spread::Spreading;
 use pollux_pipelines::stages::DecideOptions;
 use pollux_pipelines::{Pipeline, StageEnv, StageRegistry};
-use pollux_pmd::net::MacAddr;
+use pollux_pmd::net::{MacAddr, ReassemblyConfig};
 use pollux_pmd::stream::{Demux, DemuxBuilder, StreamId};
 use serde::Deserialize;
 
@@ -23,6 +23,8 @@ use serde::Deserialize;
 pub struct TriggerConfig {
     /// The trigger as a host, and its budget.
     pub trigger: Trigger,
+    /// Bounds of `trigger.reassemble`.
+    pub reassembly: Option<Reassembly>,
     /// Where decisions are sent; without this table they are only recorded.
     pub answer: Option<AnswerTo>,
     /// Packet memory.
@@ -47,6 +49,23 @@ pub struct Trigger {
     pub budget_us: u64,
     /// Verify IPv4 and UDP checksums.
     pub checksums: bool,
+    /// Put datagrams together that come in fragments of IPv4; else fragments are dropped.
+    pub reassemble: bool,
+}
+
+/// Bounds of what is put together of the fragments that come by one port.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Reassembly {
+    /// How long a datagram may take from its first fragment on: 1 to 60000 ms.
+    pub timeout_ms: u64,
+    /// Datagrams that may be under way: 1 to 1024.
+    pub datagrams: usize,
+    /// Buffers that the fragments of one datagram may have: 2 to 1024.
+    pub fragments: usize,
+    /// Buffers that all fragments may have together, at most a quarter of `memory.buffers` for all
+    /// ports; left out: 1024, or that quarter if it is less.
+    pub buffers: Option<usize>,
 }
 
 /// Where decisions are sent.
@@ -123,6 +142,19 @@ impl Default for Trigger {
             source_id: SOURCE_RICH,
             budget_us: 1000,
             checksums: true,
+            reassemble: false,
+        }
+    }
+}
+
+impl Default for Reassembly {
+    fn default() -> Self {
+        let bounds = ReassemblyConfig::default();
+        Self {
+            timeout_ms: bounds.timeout.0 / 1_000_000,
+            datagrams: bounds.datagrams,
+            fragments: bounds.fragments,
+            buffers: None,
         }
     }
 }
@@ -148,6 +180,7 @@ impl Default for TriggerConfig {
         let stage = |name: &str| toml::Table::from_iter([("name".to_owned(), name.into())]);
         Self {
             trigger: Trigger::default(),
+            reassembly: None,
             answer: Some(AnswerTo {
                 to: SocketAddrV4::new(*peer.boards().socket.ip(), peer.decision_port),
                 from_port: default_answer_port(),
@@ -191,6 +224,11 @@ impl TriggerConfig {
             self.trigger.budget_us
         );
         self.memory.validate()?;
+        ensure!(
+            self.trigger.reassemble || self.reassembly.is_none(),
+            "[reassembly] is for trigger.reassemble = true: set that, or leave the table out"
+        );
+        self.reassembly(1)?;
         if let Some(answer) = &self.answer {
             ensure!(
                 answer.to.port() != 0,
@@ -217,6 +255,36 @@ impl TriggerConfig {
         Ns(self.trigger.budget_us * 1000)
     }
 
+    /// The bounds for each of so many ports, if fragments are to be reassembled. All ports together
+    /// leave three quarters of the buffers to what else is under way.
+    pub fn reassembly(&self, ports: usize) -> Result<Option<ReassemblyConfig>> {
+        if !self.trigger.reassemble {
+            return Ok(None);
+        }
+        let Reassembly {
+            timeout_ms,
+            datagrams,
+            fragments,
+            buffers,
+        } = self.reassembly.unwrap_or_default();
+        let most = self.memory.buffers / 4 / ports.max(1);
+        let buffers = buffers.unwrap_or(ReassemblyConfig::default().buffers.min(most));
+        ensure!(
+            buffers <= most,
+            "reassembly.buffers = {buffers}: with memory.buffers = {} it must be at most {most} for each \
+             port",
+            self.memory.buffers
+        );
+        let bounds = ReassemblyConfig {
+            timeout: Ns(timeout_ms.saturating_mul(1_000_000)),
+            datagrams,
+            fragments,
+            buffers,
+        };
+        bounds.check()?;
+        Ok(Some(bounds))
+    }
+
     /// Routes each stream's UDP port.
     pub fn demux(&self) -> Result<Demux> {
         let mut builder = DemuxBuilder::new();
@@ -241,6 +309,7 @@ impl TriggerConfig {
         };
         let tables = [
             ("[trigger]", self.trigger != other.trigger),
+            ("[reassembly]", self.reassembly != other.reassembly),
             ("[answer]", self.answer != other.answer),
             ("[memory]", self.memory != other.memory),
             ("[[stream]]", self.streams != other.streams),
@@ -392,6 +461,15 @@ mod tests {
             "{pages}"
         );
         assert!(error("[memory]\nlock = true").contains("lock = true"));
+        assert!(error("[reassembly]").contains("trigger.reassemble = true"));
+        let reassembly = |bounds: &str| {
+            error(&format!(
+                "[trigger]\nreassemble = true\n[reassembly]\n{bounds}"
+            ))
+        };
+        assert!(reassembly("timeout_ms = 0").contains("timeout_ms = 0: it must be 1 to 60000"));
+        assert!(reassembly("fragments = 2000").contains("2 to 1024"));
+        assert!(reassembly("buffers = 4097").contains("at most 4096 for each port"));
         assert!(error("[memory]\nlock = \"never\"").contains("`try` or `require`"));
         assert!(error("[memory]\nnuma_node = -1").contains("-1"));
     }
@@ -437,6 +515,27 @@ mod tests {
             text.contains("memory.numa_node = 900") && text.contains("nodes with memory: 0"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn fragments_have_a_quarter_of_the_buffers_at_most() {
+        let buffers = |text: &str, ports| {
+            let config = TriggerConfig::from_toml(text).unwrap();
+            config
+                .reassembly(ports)
+                .unwrap()
+                .map(|bounds| bounds.buffers)
+        };
+        let on = "[trigger]\nreassemble = true\n";
+        assert_eq!(buffers("", 1), None);
+        assert_eq!(buffers(on, 1), Some(1024));
+        assert_eq!(buffers(on, 8), Some(512));
+        let few = format!("{on}[memory]\nbuffers = 1024");
+        assert_eq!(buffers(&few, 1), Some(256));
+        let chosen = format!("{on}[reassembly]\nbuffers = 2048");
+        assert_eq!(buffers(&chosen, 2), Some(2048));
+        let config = TriggerConfig::from_toml(&chosen).unwrap();
+        assert!(config.reassembly(3).is_err());
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 
+use pollux_mempool::time::Ns;
 use pollux_mempool::{Mbuf, PoolCache};
 use pollux_pipelines::Moment;
 use pollux_pipelines::l0::Frame;
 use pollux_pmd::net::{
-    ArpTable, MacAddr, ParseOptions, Parsed, UdpEndpoint, UdpTemplate, classify,
+    ArpTable, MacAddr, ParseOptions, Parsed, Reassembler, UdpEndpoint, UdpTemplate, classify,
 };
 use pollux_pmd::stream::Demux;
 use pollux_pmd::{Cause, Tally};
@@ -14,10 +15,13 @@ use pollux_pmd::{Cause, Tally};
 use crate::config::AnswerTo;
 use crate::side::PortSide;
 
-/// Classifies frames, demultiplexes datagrams, and answers ARP and ping.
+/// Classifies frames, puts datagrams together, demultiplexes them, and answers ARP and ping.
 pub struct Receiver {
     pub options: ParseOptions,
     pub demux: Demux,
+    /// By place of the port, if fragments are not simply dropped: so that it does not matter to a
+    /// recording how far another has been read.
+    pub reassemblers: Vec<Reassembler>,
     /// Frames that are delivered or dropped before the pipeline.
     pub tally: Tally,
     pub peer: Option<PeerFinder>,
@@ -29,19 +33,30 @@ impl Receiver {
     #[inline]
     pub fn take(
         &mut self,
-        mbuf: Mbuf,
+        mut mbuf: Mbuf,
         at: Moment,
         place: usize,
         sides: &mut [PortSide],
         cache: &mut PoolCache,
     ) -> Option<Frame> {
-        let dropped = match classify(&mbuf, &self.options) {
+        let (mut parsed, mut frames) = (classify(&mbuf, &self.options), 1);
+        if parsed == Err(Cause::IpFragment) && place < self.reassemblers.len() {
+            let reassembler = &mut self.reassemblers[place];
+            let whole = reassembler.take(mbuf, Ns(at.0), cache, &mut self.tally)?;
+            (mbuf, frames) = (whole.mbuf, whole.frames);
+            parsed = classify(&mbuf, &self.options);
+        }
+        let dropped = match parsed {
             Ok(Parsed::Udp(udp)) => {
                 if let Some(peer) = &mut self.peer {
                     peer.observe_datagram(udp.addresses.src(), mbuf.data(), place);
                 }
                 match self.demux.route(&udp) {
                     Some(stream) => {
+                        if frames > 1 {
+                            // The datagram goes on as one frame, and ends as that.
+                            self.tally.count_delivered(frames - 1);
+                        }
                         let (offset, len) = (udp.payload_offset, udp.payload_len);
                         return Some(Frame {
                             mbuf,
@@ -59,11 +74,25 @@ impl Receiver {
             Err(cause) => Some(cause),
         };
         match dropped {
-            Some(cause) => self.tally.count_dropped(cause, 1),
-            None => self.tally.count_delivered(1),
+            Some(cause) => self.tally.count_dropped(cause, frames),
+            None => self.tally.count_delivered(frames),
         }
         cache.free(mbuf);
         None
+    }
+
+    /// Drops datagrams that were not complete in time.
+    pub fn expire(&mut self, now: Moment, cache: &mut PoolCache) {
+        for reassembler in &mut self.reassemblers {
+            reassembler.expire(Ns(now.0), cache, &mut self.tally);
+        }
+    }
+
+    /// Drops datagrams that are not complete, as nothing comes any more.
+    pub fn finish(&mut self, cache: &mut PoolCache) {
+        for reassembler in &mut self.reassemblers {
+            reassembler.finish(cache, &mut self.tally);
+        }
     }
 
     /// Looks at an ARP packet or a ping, and answers it if it is for us.

@@ -18,7 +18,7 @@ use pollux_pipelines::{EVENT_CACHE, StageEnv};
 use pollux_pmd::event::{EventConsumer, EventQueue, RegionOptions};
 use pollux_pmd::lcore::idle::Idle;
 use pollux_pmd::lcore::{JitterMeter, StopFlag};
-use pollux_pmd::net::{MacAddr, ParseOptions, Responder};
+use pollux_pmd::net::{MacAddr, ParseOptions, Reassembler, Responder};
 use pollux_pmd::port::{Configured, Port, PortConfig, Probed, Started, StartedPort};
 use pollux_pmd::{Capabilities, Ledger, Registry, RxQueue, Tally, TxQueue};
 use pollux_program::metrics::Books;
@@ -312,9 +312,19 @@ fn receiver(plan: &Plan, sides: &[PortSide]) -> Result<Receiver> {
             local: None,
         },
         demux: plan.config.demux()?,
+        reassemblers: reassemblers(&plan.config, sides.len())?,
         tally: Tally::new(),
         peer,
     })
+}
+
+/// One for each port, if fragments are to be reassembled.
+fn reassemblers(config: &TriggerConfig, ports: usize) -> Result<Vec<Reassembler>> {
+    let Some(bounds) = config.reassembly(ports)? else {
+        return Ok(Vec::new());
+    };
+    let reassemblers = (0..ports).map(|_| Reassembler::new(bounds));
+    Ok(reassemblers.collect::<Result<_, _>>()?)
 }
 
 /// The loops of those who take work off the trigger's.

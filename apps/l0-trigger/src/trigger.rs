@@ -79,6 +79,7 @@ impl Trigger {
         let end = self.work(&mut Batch::with_capacity(MAX_BURST));
         self.pipeline.finish(&mut self.outlet);
         self.outlet.flush();
+        self.receiver.finish(&mut self.outlet.cache);
         // What a recording had read ahead goes with its queue, uncounted by the pipeline.
         for input in &mut self.inputs {
             input.pending.abort(&mut self.receiver.tally);
@@ -124,7 +125,7 @@ impl Trigger {
             }
             if now >= next_chores {
                 next_chores = Tsc(now.0 + chores);
-                self.chores();
+                self.chores(self.moment(start, now));
             }
         }
     }
@@ -244,7 +245,7 @@ impl Trigger {
     }
 
     #[cold]
-    fn chores(&mut self) {
+    fn chores(&mut self, now: Moment) {
         for input in self.inputs.iter_mut().filter(|input| input.kernel_backed) {
             input.rx.sync_counters();
         }
@@ -253,6 +254,10 @@ impl Trigger {
             side.retry(cache);
         }
         self.receiver.ask_for_peer(sides, cache);
+        // No time goes by in a recording but that of its frames.
+        if !self.recorded {
+            self.receiver.expire(now, cache);
+        }
     }
 }
 
@@ -327,7 +332,7 @@ mod tests {
         let clock = RunClock::Tsc(TscClock::get());
         let setup = Setup::new(&cli, &plan, &registry, clock, &StopFlag::new());
         let mut trigger = setup.unwrap().trigger;
-        trigger.chores();
+        trigger.chores(Moment(0));
         assert_eq!(tries.load(Ordering::Relaxed), 2, "each port once");
     }
 

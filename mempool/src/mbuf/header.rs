@@ -32,6 +32,13 @@ impl MbufFlags {
         self.0 & other.0 == other.0
     }
 
+    /// The bits that `other` has not.
+    #[must_use]
+    #[inline]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// Both sets of bits.
     #[must_use]
     #[inline]

@@ -124,6 +124,18 @@ impl Ipv4Header {
         usize::from(self.version_ihl & 0x0f) * 4
     }
 
+    /// More fragments of the datagram follow.
+    #[must_use]
+    pub fn more_fragments(&self) -> bool {
+        self.flags_offset.get() & 0x2000 != 0
+    }
+
+    /// Where in the datagram's payload this fragment's begins, in bytes.
+    #[must_use]
+    pub fn fragment_offset(&self) -> usize {
+        usize::from(self.flags_offset.get() & 0x1fff) * 8
+    }
+
     /// Part of a fragmented datagram: more fragments follow, or this is not the first.
     #[must_use]
     pub fn is_fragment(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Protocol headers: views, checksums, the parser of the hot path, a UDP header template, and
 //! the responder that keeps a polled port reachable.
 //!
-//! Nothing here allocates. All but [`classify`] and [`finish_checksum`] works on byte slices and plain integers, and knows
+//! Nothing here allocates in a loop. All but [`classify`], [`finish_checksum`] and [`Reassembler`] works on byte slices and plain integers, and knows
 //! neither buffers nor ports.
 
 mod arp;
@@ -10,6 +10,7 @@ mod classify;
 pub mod headers;
 mod mac;
 mod parse;
+mod reassemble;
 mod responder;
 mod template;
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub use checksum::Checksum;
 pub use classify::classify;
 pub use mac::{MacAddr, MacError};
 pub use parse::{Addresses, ParseOptions, Parsed, Udp, parse};
+pub use reassemble::{Reassembler, ReassemblyConfig, ReassemblyError, Whole};
 pub use responder::Responder;
 pub use template::{MAX_PAYLOAD, UDP_HEADERS, UdpChecksum, UdpEndpoint, UdpTemplate};
 pub use unfinished::finish_checksum;
@@ -34,8 +36,9 @@ pub enum Reject {
     /// A length or a version contradicts the bytes that are there.
     #[error("malformed: a header's length or version contradicts the frame")]
     Malformed,
-    /// An IP fragment, the first one included: streams carry whole datagrams only.
-    #[error("IP fragment: let the sender keep datagrams within the MTU")]
+    /// An IP fragment, the first one included: streams carry whole datagrams only. A
+    /// [`Reassembler`] can make one of them.
+    #[error("IP fragment: let the sender keep datagrams within the MTU, or reassemble them")]
     IpFragment,
     /// The IPv4 header checksum or the UDP checksum is wrong.
     #[error("bad checksum")]

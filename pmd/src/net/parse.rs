@@ -251,10 +251,26 @@ pub(super) fn link_layer(frame: &[u8]) -> Result<(u16, usize), Reject> {
     Ok((ethertype, at))
 }
 
-/// The IPv4 header at an offset and its length with options, after all checks of RFC 1122
-/// section 3.2.1 that need no address; the datagram lies within `total_len`.
+/// The IPv4 header of a whole datagram at an offset, as [`any_ipv4_header`].
 #[inline(always)]
 pub(super) fn ipv4_header(
+    frame: &[u8],
+    at: usize,
+    total_len: usize,
+    verify: bool,
+) -> Result<(&Ipv4Header, usize), Reject> {
+    let (ip, header_len) = any_ipv4_header(frame, at, total_len, verify)?;
+    if ip.is_fragment() {
+        return Err(Reject::IpFragment);
+    }
+    Ok((ip, header_len))
+}
+
+/// The IPv4 header at an offset, of a datagram or a fragment, and its length with options, after
+/// all checks of RFC 1122 section 3.2.1 that need no address; what it is the header of lies within
+/// `total_len`.
+#[inline(always)]
+pub(super) fn any_ipv4_header(
     frame: &[u8],
     at: usize,
     total_len: usize,
@@ -274,9 +290,6 @@ pub(super) fn ipv4_header(
     let options = frame.get(options).ok_or(Reject::Malformed)?;
     if verify && !ipv4_header_is_valid(ip, options) {
         return Err(Reject::BadChecksum);
-    }
-    if ip.is_fragment() {
-        return Err(Reject::IpFragment);
     }
     Ok((ip, header_len))
 }

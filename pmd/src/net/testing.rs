@@ -17,6 +17,7 @@ pub(crate) fn naive_checksum(bytes: &[u8]) -> u16 {
 pub(crate) struct Frame {
     pub(crate) tags: Vec<(u16, u16)>,
     pub(crate) options: Vec<u8>,
+    pub(crate) id: u16,
     pub(crate) flags_offset: u16,
     pub(crate) protocol: u8,
     pub(crate) src: [u8; 4],
@@ -42,6 +43,7 @@ impl Frame {
         Self {
             tags: Vec::new(),
             options: Vec::new(),
+            id: 0x1234,
             flags_offset: 0x4000,
             protocol,
             src: SRC_IP,
@@ -54,7 +56,7 @@ impl Frame {
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut ip = vec![0x45 + (self.options.len() / 4) as u8, 0];
         ip.extend(((20 + self.options.len() + self.body.len()) as u16).to_be_bytes());
-        ip.extend([0x12, 0x34]);
+        ip.extend(self.id.to_be_bytes());
         ip.extend(self.flags_offset.to_be_bytes());
         ip.extend([64, self.protocol, 0, 0]);
         ip.extend(self.src);

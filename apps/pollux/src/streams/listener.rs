@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::mempool::time::{Ns, WireTime};
-use pollux_pmd::mempool::{Burst, PoolCache};
-use pollux_pmd::net::{ParseOptions, Parsed, classify};
+use pollux_pmd::mempool::{Burst, Mbuf, MbufFlags, PoolCache};
+use pollux_pmd::net::{ParseOptions, Parsed, Reassembler, classify};
 use pollux_pmd::{Cause, Clock, RxQueue, Tally, TallyView, TscClock};
 
 use super::senders::Senders;
@@ -31,15 +31,18 @@ pub(super) struct Heard {
 }
 
 impl Listener {
+    /// `reassemblers`: one for each port, or none where fragments are dropped.
     pub(super) fn new(
         queues: Vec<RxQueue>,
         cache: PoolCache,
         senders: Senders,
         options: ParseOptions,
+        reassemblers: Vec<(u16, Reassembler)>,
     ) -> Self {
         let counter = Counter {
             senders,
             options,
+            reassemblers,
             tally: Tally::new(),
             stamps: None,
         };
@@ -58,7 +61,8 @@ impl Listener {
     pub(super) fn run(mut self, stop: &StopFlag) -> Heard {
         let clock = TscClock::get();
         let sync_every = clock.to_cycles(SYNC_EVERY);
-        let mut synced = clock.now();
+        let begun = clock.now();
+        let (mut now, mut synced) = (begun, begun);
         let mut burst = Burst::<BURST>::new();
         let mut live = true;
         while live && !stop.is_set() {
@@ -68,18 +72,19 @@ impl Listener {
                 let n = queue.rx(&mut self.cache, &mut burst);
                 received += n;
                 live |= n > 0 || !queue.state().is_final();
-                self.counter.count(&burst);
-                self.cache.free_burst(&mut burst);
+                let passed = clock.to_ns(now.since(begun));
+                self.counter.count(&mut burst, passed, &mut self.cache);
             }
             if received == 0 {
                 clock.relax();
             }
-            let now = clock.now();
+            now = clock.now();
             if now.since(synced) >= sync_every {
                 synced = now;
                 self.queues.iter_mut().for_each(RxQueue::sync_counters);
             }
         }
+        self.counter.finish(&mut self.cache);
         self.queues.iter_mut().for_each(RxQueue::sync_counters);
         let recorded = self
             .counter
@@ -96,30 +101,71 @@ impl Listener {
 struct Counter {
     senders: Senders,
     options: ParseOptions,
+    /// By number of the port.
+    reassemblers: Vec<(u16, Reassembler)>,
     tally: Tally,
     /// First and last stamp of the frames, which may come from several files.
     stamps: Option<(WireTime, WireTime)>,
 }
 
 impl Counter {
-    fn count(&mut self, burst: &Burst<BURST>) {
-        let mut delivered = 0;
+    /// Counts the frames of a burst and frees them. `now`: the time since the loop began.
+    fn count(&mut self, burst: &mut Burst<BURST>, now: Ns, cache: &mut PoolCache) {
         for mbuf in burst.iter() {
             if let Some(time) = mbuf.wire_time() {
                 let (first, last) = self.stamps.unwrap_or((time, time));
                 self.stamps = Some((first.min(time), last.max(time)));
             }
-            match classify(mbuf, &self.options) {
-                Ok(Parsed::Udp(udp)) => {
-                    self.senders.count(&udp);
-                    delivered += 1;
-                }
-                Ok(Parsed::Arp | Parsed::IcmpEcho | Parsed::Other) => {
-                    self.tally.count_dropped(Cause::NotForUs, 1);
-                }
-                Err(cause) => self.tally.count_dropped(cause, 1),
-            }
         }
-        self.tally.count_delivered(delivered);
+        if !self.reassemblers.is_empty() {
+            return burst.take_all(|mbuf| self.take(mbuf, now, cache));
+        }
+        for mbuf in burst.iter() {
+            let parsed = classify(mbuf, &self.options);
+            self.end(parsed, 1);
+        }
+        cache.free_burst(burst);
+    }
+
+    /// Counts a frame, or the datagram that it completes.
+    fn take(&mut self, mut mbuf: Mbuf, now: Ns, cache: &mut PoolCache) {
+        let (mut parsed, mut frames) = (classify(&mbuf, &self.options), 1);
+        let port = mbuf.port();
+        let mut reassemblers = self.reassemblers.iter_mut();
+        if parsed == Err(Cause::IpFragment)
+            && let Some((_, reassembler)) = reassemblers.find(|(of, _)| *of == port)
+        {
+            let recorded = mbuf.flags().contains(MbufFlags::RECORDED);
+            let stamp = mbuf.wire_time().filter(|_| recorded);
+            let now = stamp.map_or(now, |stamp| Ns(stamp.0));
+            let Some(whole) = reassembler.take(mbuf, now, cache, &mut self.tally) else {
+                return;
+            };
+            (mbuf, frames) = (whole.mbuf, whole.frames);
+            parsed = classify(&mbuf, &self.options);
+        }
+        self.end(parsed, frames);
+        cache.free(mbuf);
+    }
+
+    /// Counts what came in so many frames.
+    fn end(&mut self, parsed: Result<Parsed, Cause>, frames: u64) {
+        match parsed {
+            Ok(Parsed::Udp(udp)) => {
+                self.senders.count(&udp);
+                self.tally.count_delivered(frames);
+            }
+            Ok(Parsed::Arp | Parsed::IcmpEcho | Parsed::Other) => {
+                self.tally.count_dropped(Cause::NotForUs, frames);
+            }
+            Err(cause) => self.tally.count_dropped(cause, frames),
+        }
+    }
+
+    /// Drops what is not complete, as nothing comes any more.
+    fn finish(&mut self, cache: &mut PoolCache) {
+        for (_, reassembler) in &mut self.reassemblers {
+            reassembler.finish(cache, &mut self.tally);
+        }
     }
 }

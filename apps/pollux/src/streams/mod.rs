@@ -13,8 +13,8 @@ use anyhow::{Context, anyhow};
 use pollux_pmd::lcore::launch;
 use pollux_pmd::mempool::region::PageSize;
 use pollux_pmd::mempool::{Mempool, PoolConfig};
-use pollux_pmd::net::ParseOptions;
-use pollux_pmd::{Ledger, PortConfig, Registry, StartedPort};
+use pollux_pmd::net::{ParseOptions, Reassembler, ReassemblyConfig};
+use pollux_pmd::{Ledger, PortConfig, Registry, RxQueue, StartedPort};
 use pollux_program::metrics::{self, Books, Watch};
 use pollux_program::ports::PortView;
 use pollux_program::{Failure, ports, print_with, seconds};
@@ -41,8 +41,8 @@ const BUFFERS_PER_PORT: usize = 4096;
 /// --duration is over or the program is interrupted, with a table that is renewed every second on
 /// a terminal. Nothing is sent: ARP and ping get no answer from here.
 ///
-/// Bytes are those of UDP payloads. Datagrams that came as IP fragments are not reassembled: each
-/// fragment is counted as dropped. Rates are the mean over the run, or over the recorded time.
+/// Bytes are those of UDP payloads. Datagrams that come in IP fragments are dropped, each fragment
+/// by itself, unless --reassemble puts them together. Rates are the mean over the run, or over the recorded time.
 ///
 /// Example: pollux streams --port pcap:rx=run7.pcap --json
 #[derive(clap::Args)]
@@ -74,6 +74,15 @@ pub(crate) struct Args {
     /// the NIC, and captures frames before they get there.
     #[arg(long)]
     trust_checksums: bool,
+
+    /// Put datagrams together that come in fragments of IPv4
+    ///
+    /// Each counts as one packet, and all of its fragments as delivered. What is not complete within
+    /// 100 ms (of the recording's time, if it is one), contradicts itself, or finds 64 other
+    /// datagrams or 1024 buffers of the port under way is dropped, for a cause that begins with
+    /// `reassembly-`.
+    #[arg(long)]
+    reassemble: bool,
 
     #[command(flatten)]
     metrics: metrics::Options,
@@ -116,10 +125,15 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     } else {
         ParseOptions::default()
     };
+    let reassemblers = if args.reassemble {
+        reassemblers(&queues)?
+    } else {
+        Vec::new()
+    };
     let senders = Senders::new(MAX_SENDERS);
     let (reader, senders_seen) = (senders.reader(), senders.reader());
     let cache = pool.cache(512).context("no packet buffers")?;
-    let listener = Listener::new(queues, cache, senders, options);
+    let listener = Listener::new(queues, cache, senders, options, reassemblers);
     ledger.add("listener", listener.tally());
 
     let stop = pollux_program::stop_on_signals().context("cannot handle signals")?;
@@ -168,6 +182,14 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     stopped?;
     ledger.check().map_err(|imbalance| anyhow!(imbalance))?;
     Ok(printed?)
+}
+
+/// One for each port.
+fn reassemblers(queues: &[RxQueue]) -> anyhow::Result<Vec<(u16, Reassembler)>> {
+    let mut ports: Vec<_> = queues.iter().map(RxQueue::port).collect();
+    ports.dedup();
+    let reassembler = |port| Ok((port, Reassembler::new(ReassemblyConfig::default())?));
+    ports.into_iter().map(reassembler).collect()
 }
 
 fn print(args: &Args, reader: &Reader, ledger: &Ledger, span: Duration) -> anyhow::Result<()> {

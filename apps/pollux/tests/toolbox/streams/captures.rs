@@ -26,7 +26,7 @@ fn counts(report: &Value) -> Counts {
 }
 
 /// The recorded captures; none where the data is not there.
-fn recorded() -> Vec<PathBuf> {
+pub(super) fn recorded() -> Vec<PathBuf> {
     let data = std::env::var_os("POLLUX_DATA").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
         PathBuf::from,

@@ -3,6 +3,7 @@
 mod captures;
 mod faults;
 mod live;
+mod reassembly;
 
 use std::process::{Command, Output};
 
