@@ -518,6 +518,20 @@ mod tests {
     }
 
     #[test]
+    fn what_the_documents_say_about_fragments_is_so() {
+        let page = include_str!("../../../docs/operations.md");
+        let (_, told) = page.split_once("### Datagrams in fragments").unwrap();
+        let (told, _) = told.split_once("## 5.").unwrap();
+        let lines = told.lines().filter_map(|line| line.strip_prefix("    "));
+        let block = lines.collect::<Vec<_>>().join("\n");
+        let config = TriggerConfig::from_toml(&block).unwrap();
+        let bounds = config.reassembly(1).unwrap();
+        assert_eq!(bounds, Some(ReassemblyConfig::default()));
+        let left_out = TriggerConfig::from_toml("[trigger]\nreassemble = true").unwrap();
+        assert_eq!(left_out.reassembly(1).unwrap(), bounds);
+    }
+
+    #[test]
     fn fragments_have_a_quarter_of_the_buffers_at_most() {
         let buffers = |text: &str, ports| {
             let config = TriggerConfig::from_toml(text).unwrap();

@@ -38,6 +38,26 @@ pub fn udp_frame(dst_port: u16, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
+/// A datagram over IPv4 without options, in fragments of so many bytes, a multiple of eight, each in
+/// a frame of its own.
+#[must_use]
+pub fn fragments(frame: &[u8], id: u16, size: usize) -> Vec<Vec<u8>> {
+    let (headers, body) = frame.split_at(34);
+    let cut = |(n, part): (usize, &[u8])| {
+        let mut frame = [headers, part].concat();
+        let more = (n + 1) * size < body.len();
+        let place = (n * size / 8) as u16 | if more { 0x2000 } else { 0 };
+        frame[16..18].copy_from_slice(&(20 + part.len() as u16).to_be_bytes());
+        frame[18..20].copy_from_slice(&id.to_be_bytes());
+        frame[20..22].copy_from_slice(&place.to_be_bytes());
+        frame[24..26].fill(0);
+        let sum = checksum(&frame[14..34]).to_be_bytes();
+        frame[24..26].copy_from_slice(&sum);
+        frame
+    };
+    body.chunks(size).enumerate().map(cut).collect()
+}
+
 /// Checks a datagram that the kernel's end has sent to port 9000, byte by byte but for the
 /// identification and the checksum that the kernel left to a NIC.
 #[track_caller]

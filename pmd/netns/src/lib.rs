@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-pub use frames::{assert_udp, payload, udp_frame};
+pub use frames::{assert_udp, fragments, payload, udp_frame};
 
 /// Ethernet address of `va`.
 pub const MAC_A: [u8; 6] = [2, 0, 0, 0, 0, 0x0a];

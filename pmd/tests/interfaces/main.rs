@@ -8,4 +8,5 @@ mod af_xdp;
 #[path = "../common/mod.rs"]
 mod common;
 mod interface;
+mod reassembly;
 mod tap;

@@ -8,6 +8,7 @@ mod dashboard;
 mod interface;
 mod long_burst;
 mod page;
+mod reassembly;
 mod record;
 mod replay;
 mod rules;
