@@ -20,6 +20,8 @@ pub const ETHERTYPE_QINQ: u16 = 0x88a8;
 
 /// IP protocol number of ICMP.
 pub const PROTOCOL_ICMP: u8 = 1;
+/// IP protocol number of IGMP.
+pub const PROTOCOL_IGMP: u8 = 2;
 /// IP protocol number of UDP.
 pub const PROTOCOL_UDP: u8 = 17;
 

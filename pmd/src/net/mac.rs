@@ -1,6 +1,7 @@
 //! Ethernet addresses.
 
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::str::FromStr;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -30,6 +31,14 @@ impl MacAddr {
         let [a, b, c, d, e, ..] = hash.to_be_bytes();
         // Bit 1: locally administered.
         Self([0x02, a, b, c, d, e])
+    }
+
+    /// The address that the frames of an IPv4 multicast group go to (RFC 1112 section 6.4): 32 groups
+    /// share one.
+    #[must_use]
+    pub const fn of_group(group: Ipv4Addr) -> Self {
+        let [_, b, c, d] = group.octets();
+        Self([0x01, 0x00, 0x5e, b & 0x7f, c, d])
     }
 
     /// One station: the group bit is clear and the address is not zero. Only such an address

@@ -1,5 +1,5 @@
 //! Protocol headers: views, checksums, the parser of the hot path, a UDP header template, and
-//! the responder that keeps a polled port reachable.
+//! the responder and the multicast memberships that keep a polled port reachable.
 //!
 //! Nothing here allocates in a loop. All but [`classify`], [`finish_checksum`] and [`Reassembler`] works on byte slices and plain integers, and knows
 //! neither buffers nor ports.
@@ -8,6 +8,7 @@ mod arp;
 pub mod checksum;
 mod classify;
 pub mod headers;
+pub mod igmp;
 mod mac;
 mod parse;
 mod reassemble;
