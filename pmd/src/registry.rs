@@ -1,8 +1,10 @@
 //! Drivers by name.
 
+use crate::driver::filter::{self, MULTICAST};
 use crate::driver::{Description, Driver};
 use crate::drivers;
 use crate::grant::MemoryGrant;
+use crate::net::MacAddr;
 use crate::port::{Port, PortError, Probed};
 use crate::spec::PortSpec;
 
@@ -127,7 +129,24 @@ impl Registry {
     /// # Errors
     /// A spec that cannot be read, an unknown driver, or what the driver found wrong.
     pub fn open(&self, spec: &str) -> Result<Port<Probed>, PortError> {
-        let (parsed, entry) = self.find(spec)?;
+        self.open_for_groups(spec, &[])
+    }
+
+    /// Opens a port that receives the frames for groups of stations, too, as if they stood in the
+    /// spec's option `multicast`. A driver without that option filters nothing.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and where the device cannot receive so many groups.
+    pub fn open_for_groups(
+        &self,
+        spec: &str,
+        groups: &[MacAddr],
+    ) -> Result<Port<Probed>, PortError> {
+        let (mut parsed, entry) = self.find(spec)?;
+        let options = entry.description.options;
+        if options.iter().any(|option| option.key == MULTICAST.key) {
+            filter::add_groups(&mut parsed, groups);
+        }
         Ok(Port::new(spec, (entry.open)(&parsed, self.grant)?))
     }
 }

@@ -140,6 +140,14 @@ impl PortSpec {
             .map(|(_, value)| value.as_str())
     }
 
+    /// Gives an option another value, or adds it.
+    pub(crate) fn set_option(&mut self, key: &str, value: String) {
+        match self.options.iter_mut().find(|(known, _)| known == key) {
+            Some((_, old)) => *old = value,
+            None => self.options.push((key.into(), value)),
+        }
+    }
+
     /// Refuses options that the driver does not know, so that a typo is not ignored.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! What the trigger is configured with.
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 
@@ -13,6 +14,7 @@ use pollux_pipelines::l0::{Decision, Frame, MAX_SOURCES};
 use pollux_pipelines::spread::Spreading;
 use pollux_pipelines::stages::DecideOptions;
 use pollux_pipelines::{Pipeline, StageEnv, StageRegistry};
+use pollux_pmd::net::igmp::check_group;
 use pollux_pmd::net::{MacAddr, ReassemblyConfig};
 use pollux_pmd::stream::{Demux, DemuxBuilder, StreamId};
 use serde::Deserialize;
@@ -133,6 +135,8 @@ enum Locking {
 pub struct Stream {
     /// UDP destination port of its frames.
     pub udp_port: u16,
+    /// The multicast group that they go to, which is joined; without it, any address.
+    pub group: Option<Ipv4Addr>,
 }
 
 impl Default for Trigger {
@@ -190,6 +194,7 @@ impl Default for TriggerConfig {
             streams: (0..u16::from(emulator.boards))
                 .map(|board| Stream {
                     udp_port: peer.trigger_port + board,
+                    group: None,
                 })
                 .collect(),
             stages: ["decompress", "build", "rings", "decide"].map(stage).into(),
@@ -285,14 +290,26 @@ impl TriggerConfig {
         Ok(Some(bounds))
     }
 
-    /// Routes each stream's UDP port.
+    /// The multicast groups of the streams, each once.
+    pub fn groups(&self) -> Vec<Ipv4Addr> {
+        let groups = self.streams.iter().filter_map(|stream| stream.group);
+        groups.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Routes each stream's UDP port, at its group's address if it has one.
     pub fn demux(&self) -> Result<Demux> {
         let mut builder = DemuxBuilder::new();
         for (stream, id) in self.streams.iter().zip(0..) {
             if stream.udp_port == 0 {
                 bail!("[[stream]] {id}: udp_port must not be 0");
             }
-            builder = builder.port(stream.udp_port, StreamId(id));
+            if let Some(group) = stream.group {
+                check_group(group).with_context(|| format!("[[stream]] {id}: group"))?;
+            }
+            builder = match stream.group {
+                Some(group) => builder.address(group, stream.udp_port, StreamId(id)),
+                None => builder.port(stream.udp_port, StreamId(id)),
+            };
         }
         builder.build().context("[[stream]]")
     }

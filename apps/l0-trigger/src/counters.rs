@@ -12,6 +12,7 @@ use pollux_pmd::stream::StreamView;
 use pollux_program::metrics::{Books, Page, Source};
 
 use crate::files;
+use crate::groups::{self, GroupView};
 use crate::worker::WorkerView;
 
 /// Views on what the loops count.
@@ -28,6 +29,8 @@ pub struct Counters {
     pub gaps: LatencyView,
     pub workers: Vec<WorkerView>,
     pub files: files::Counts,
+    /// One for each port that has joined multicast groups.
+    pub groups: Vec<GroupView>,
 }
 
 impl Counters {
@@ -168,6 +171,8 @@ impl Source for Counters {
         });
         let help = "Events that are in each file, and those that should be";
         page.counter("l0_recorded_events", help, files)?;
+
+        groups::measure(&self.groups, page)?;
 
         self.measure_times(page)
     }

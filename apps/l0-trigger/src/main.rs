@@ -11,6 +11,7 @@ mod crew;
 mod display;
 mod eyes;
 mod files;
+mod groups;
 #[cfg_attr(not(feature = "hdf5"), path = "no_h5.rs")]
 mod h5;
 mod keeper;

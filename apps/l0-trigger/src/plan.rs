@@ -101,6 +101,11 @@ impl Plan {
             !demo || cli.queues == 1,
             "--queues is for other ports than the demonstration's"
         );
+        ensure!(
+            !demo || config.groups().is_empty(),
+            "[[stream]]: group = ... goes with the --port that its frames come by: the boards of the \
+             demonstration send to the trigger's own address"
+        );
         let (room, frame) = (config.memory.data_room, UDP_HEADERS + MAX_FRAME);
         ensure!(
             !demo || room >= frame,
@@ -243,7 +248,11 @@ impl fmt::Display for Plan {
             writeln!(f, "time       the simulated card's")?;
         }
         for (stream, id) in self.config.streams.iter().zip(0..) {
-            writeln!(f, "stream {id:<3} UDP port {}", stream.udp_port)?;
+            write!(f, "stream {id:<3} UDP port {}", stream.udp_port)?;
+            if let Some(group) = stream.group {
+                write!(f, " of group {group}")?;
+            }
+            writeln!(f)?;
         }
         let stages = self.config.stages.iter();
         let names: Vec<_> = stages

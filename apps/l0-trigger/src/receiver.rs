@@ -15,7 +15,8 @@ use pollux_pmd::{Cause, Tally};
 use crate::config::AnswerTo;
 use crate::side::PortSide;
 
-/// Classifies frames, puts datagrams together, demultiplexes them, and answers ARP and ping.
+/// Classifies frames, puts datagrams together, demultiplexes them, answers ARP and ping, and hears who
+/// asks for members of multicast groups.
 pub struct Receiver {
     pub options: ParseOptions,
     pub demux: Demux,
@@ -70,7 +71,10 @@ impl Receiver {
                 }
             }
             Ok(Parsed::Arp | Parsed::IcmpEcho) => self.control(&mbuf, place, sides, cache),
-            Ok(Parsed::Other) => Some(Cause::NotForUs),
+            Ok(Parsed::Other) => {
+                let side = sides.get_mut(place);
+                side.map_or(Some(Cause::NotForUs), |side| side.observe(&mbuf, Ns(at.0)))
+            }
             Err(cause) => Some(cause),
         };
         match dropped {
@@ -239,6 +243,7 @@ mod tests {
             PortSide {
                 tx: tx.pop().filter(|_| sends),
                 responder: Some(Responder::new(mac(n), TRIGGER)),
+                groups: None,
                 mac: mac(n),
                 kernel_backed: false,
             }

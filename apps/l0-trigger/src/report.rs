@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::net::Ipv4Addr;
 
 use pollux_emulator::rings::RingReport;
 use pollux_emulator::run::EmulatorReport;
@@ -10,6 +11,7 @@ use pollux_program::LedgerReport;
 use serde::Serialize;
 
 use crate::boards;
+use crate::groups::GroupReport;
 
 /// Version of the report's layout; grows with every change that a reader could notice.
 pub const SCHEMA: u32 = 1;
@@ -41,6 +43,9 @@ pub struct Report {
 #[derive(Debug, Default, Serialize)]
 pub struct Counted {
     pub ports: Vec<PortReport>,
+    /// One for each port that has joined multicast groups.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupReport>,
     pub ledger: LedgerReport,
     /// Frames that sequence numbers say never arrived.
     pub missing: u64,
@@ -103,6 +108,8 @@ pub struct WorkerReport {
 pub struct StreamReport {
     pub id: u16,
     pub udp_port: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<Ipv4Addr>,
     pub packets: u64,
     pub bytes: u64,
     pub gaps: u64,
@@ -316,6 +323,9 @@ impl Report {
                 write!(out, "; arrival by {arrival}")?;
             }
             writeln!(out)?;
+        }
+        for groups in &self.counted.groups {
+            writeln!(out, "{groups}")?;
         }
         writeln!(
             out,

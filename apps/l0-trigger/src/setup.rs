@@ -1,7 +1,6 @@
 //! From a plan to loops that can be launched: ports, queues, pipeline, taps.
 
 use std::iter;
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -18,6 +17,7 @@ use pollux_pipelines::{EVENT_CACHE, StageEnv};
 use pollux_pmd::event::{EventConsumer, EventQueue, RegionOptions};
 use pollux_pmd::lcore::idle::Idle;
 use pollux_pmd::lcore::{JitterMeter, StopFlag};
+use pollux_pmd::net::igmp::group_stations;
 use pollux_pmd::net::{MacAddr, ParseOptions, Reassembler, Responder};
 use pollux_pmd::port::{Configured, Port, PortConfig, Probed, Started, StartedPort};
 use pollux_pmd::{Capabilities, Ledger, Registry, RxQueue, Tally, TxQueue};
@@ -30,6 +30,7 @@ use crate::config::TriggerConfig;
 use crate::counters::Counters;
 use crate::display::{self, Collector};
 use crate::files::{Files, Written};
+use crate::groups::{self, GroupView};
 use crate::keeper;
 use crate::outlet::{Outlet, Tap};
 use crate::plan::{GivenTruth, Plan};
@@ -115,7 +116,14 @@ impl Setup {
             ..
         } = env;
         let events = events.context("[[stage]]: none of them builds events")?;
-        let (ports, inputs, sides) = hand_out(opened, plan.config.trigger.ip, &mut ledger);
+        let (ports, inputs, sides) = hand_out(opened, &plan.config, &mut ledger)?;
+        let groups = ports.iter().zip(&sides).filter_map(|(port, side)| {
+            Some(GroupView {
+                port: port.spec().into(),
+                counts: side.groups.as_ref()?.counts(),
+            })
+        });
+        let groups = groups.collect();
         let receiver = receiver(plan, &sides)?;
         let streams = receiver.demux.view();
         ledger.add("receive", receiver.tally.view());
@@ -165,6 +173,7 @@ impl Setup {
             gaps: outlet.jitter.gaps(),
             workers: workers.iter().enumerate().map(|(n, w)| w.view(n)).collect(),
             files: files.counts(),
+            groups,
         });
         let files = files.start(cli, plan, &counters)?;
         let queues = inputs.iter().map(|input: &Input| &input.rx);
@@ -208,8 +217,13 @@ fn kept(cli: &Cli) -> usize {
 /// Opens and starts all ports. All are configured before any is started: one that is wrong leaves
 /// no trace of the others.
 fn open(cli: &Cli, plan: &Plan, registry: &Registry, pool: &Mempool) -> Result<Vec<Opened>> {
+    let stations = match &plan.config.groups()[..] {
+        [] => Vec::new(),
+        groups => group_stations(groups),
+    };
     let specs = plan.ports.iter();
-    let configured = specs.map(|spec| configure(cli, plan, registry.open(spec)?, pool));
+    let open = |spec: &String| registry.open_for_groups(spec, &stations);
+    let configured = specs.map(|spec| configure(cli, plan, open(spec)?, pool));
     let configured: Vec<_> = configured.collect::<Result<_>>()?;
     configured.into_iter().map(start).collect()
 }
@@ -263,13 +277,17 @@ fn boards(
 /// The ports, the inputs of the trigger, and what it sends by.
 fn hand_out(
     opened: Vec<Opened>,
-    ip: Ipv4Addr,
+    config: &TriggerConfig,
     ledger: &mut Ledger,
-) -> (Vec<Port<Started>>, Vec<Input>, Vec<PortSide>) {
+) -> Result<(Vec<Port<Started>>, Vec<Input>, Vec<PortSide>)> {
+    let (ip, groups) = (config.trigger.ip, config.groups());
     let (mut ports, mut inputs, mut sides) = (Vec::new(), Vec::new(), Vec::new());
     for (place, opened) in opened.into_iter().enumerate() {
         let Capabilities {
-            mac, kernel_backed, ..
+            mac,
+            kernel_backed,
+            recorded,
+            ..
         } = opened.offered;
         let Queues { rx, mut tx } = opened.queues;
         for rx in rx {
@@ -283,15 +301,29 @@ fn hand_out(
             });
         }
         // Each port was configured with one queue to send by, if it can send.
+        let tx = tx.pop();
+        let member = match mac {
+            _ if groups.is_empty() || recorded => None,
+            Some(mac) if tx.is_some() => Some(groups::host(mac, ip, &groups)?),
+            _ => {
+                let port = opened.port.spec();
+                tracing::warn!(
+                    "port {port} cannot join multicast groups, as it does not send: what comes \
+                     there is what its network sends it unasked"
+                );
+                None
+            }
+        };
         sides.push(PortSide {
-            tx: tx.pop(),
+            tx,
             responder: mac.map(|mac| Responder::new(mac, ip)),
+            groups: member,
             mac: mac.unwrap_or(MacAddr::ZERO),
             kernel_backed,
         });
         ports.push(opened.port);
     }
-    (ports, inputs, sides)
+    Ok((ports, inputs, sides))
 }
 
 /// The receiver; answers leave by one of the sides.

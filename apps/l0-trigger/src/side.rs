@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 
 use pollux_mempool::{Burst, Mbuf, PoolCache};
 use pollux_pmd::TxQueue;
+use pollux_pmd::net::igmp::IgmpHost;
 use pollux_pmd::net::{MacAddr, Responder};
 
 /// Largest control frame that is answered: a ping of a full Ethernet frame.
@@ -15,7 +16,9 @@ pub struct PortSide {
     pub tx: Option<TxQueue>,
     /// Present where the port has a station address.
     pub responder: Option<Responder>,
-    /// That address; zero where there is none, as in a capture.
+    /// Present where the port has joined multicast groups.
+    pub groups: Option<Box<IgmpHost>>,
+    /// The station address; zero where there is none, as in a capture.
     pub mac: MacAddr,
     /// Its driver enters the kernel, which may have no room for a frame at the first try.
     pub kernel_backed: bool,
@@ -46,7 +49,7 @@ impl PortSide {
 }
 
 /// Sends one frame that `write` makes, if it makes one and there is room.
-fn send(
+pub fn send(
     tx: &mut TxQueue,
     cache: &mut PoolCache,
     write: impl FnOnce(&mut [u8]) -> Option<usize>,

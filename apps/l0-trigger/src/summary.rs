@@ -10,6 +10,7 @@ use pollux_program::ports::{PortView, Traffic};
 
 use crate::config::TriggerConfig;
 use crate::counters::Counters;
+use crate::groups::GroupReport;
 use crate::plan::Plan;
 use crate::report::{
     AnswersReport, Counted, DeadlineReport, EventsReport, JitterReport, PortReport, Report,
@@ -89,6 +90,7 @@ pub fn counted(config: &TriggerConfig, counters: &Counters) -> Counted {
     let events = &stats.events;
     Counted {
         ports: books.ports.iter().map(port).collect(),
+        groups: counters.groups.iter().map(GroupReport::of).collect(),
         ledger: books.ledger.balance().into(),
         missing: stats.sources.iter().map(|s| s.missing.get()).sum(),
         streams: streams(config, counters),
@@ -149,6 +151,7 @@ fn streams(config: &TriggerConfig, counters: &Counters) -> Vec<StreamReport> {
         .map(|(((id, counts), (stream, source)), board)| StreamReport {
             id: id.0,
             udp_port: stream.udp_port,
+            group: stream.group,
             packets: counts.packets,
             bytes: counts.bytes,
             gaps: source.gaps.get(),

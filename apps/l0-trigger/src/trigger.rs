@@ -11,6 +11,7 @@ use pollux_pmd::lcore::idle::Idle;
 use pollux_pmd::{Clock, RxQueue};
 
 use crate::clock::RunClock;
+use crate::groups;
 use crate::outlet::Outlet;
 use crate::receiver::Receiver;
 use crate::replay::{self, Pending};
@@ -76,10 +77,14 @@ pub struct Finished {
 impl Trigger {
     /// Polls until there is a reason to end, then brings all that is under way to its end.
     pub fn run(mut self) -> Finished {
-        let end = self.work(&mut Batch::with_capacity(MAX_BURST));
+        let start = self.clock.now();
+        let end = self.work(start, &mut Batch::with_capacity(MAX_BURST));
         self.pipeline.finish(&mut self.outlet);
         self.outlet.flush();
         self.receiver.finish(&mut self.outlet.cache);
+        let Outlet { sides, cache, .. } = &mut self.outlet;
+        let clock = &self.clock;
+        groups::leave(sides, cache, || clock.to_ns(clock.now().since(start)));
         // What a recording had read ahead goes with its queue, uncounted by the pipeline.
         for input in &mut self.inputs {
             input.pending.abort(&mut self.receiver.tally);
@@ -91,9 +96,8 @@ impl Trigger {
         }
     }
 
-    /// The loop itself: nothing but work. `frames` holds a burst.
-    fn work(&mut self, frames: &mut Batch<Frame>) -> End {
-        let start = self.clock.now();
+    /// The loop itself, whose time begins at `start`: nothing but work. `frames` holds a burst.
+    fn work(&mut self, start: Tsc, frames: &mut Batch<Frame>) -> End {
         let chores = self.clock.to_cycles(CHORES);
         let mut next_chores = start;
         loop {
@@ -159,6 +163,10 @@ impl Trigger {
         }
         self.pipeline.tick(now, &mut self.outlet);
         self.outlet.flush();
+        let Outlet { sides, cache, .. } = &mut self.outlet;
+        for side in sides {
+            side.report_groups(Ns(now.0), cache);
+        }
         busy
     }
 
@@ -406,8 +414,9 @@ mod tests {
             }
             pollux_quiet::listen(move |ear| {
                 let mut frames = Batch::with_capacity(MAX_BURST);
+                let start = trigger.clock.now();
                 let end = ear.during(|| {
-                    let end = trigger.work(&mut frames);
+                    let end = trigger.work(start, &mut frames);
                     trigger.pipeline.finish(&mut trigger.outlet);
                     end
                 });

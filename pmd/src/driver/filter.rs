@@ -87,6 +87,27 @@ impl Filter {
     }
 }
 
+/// Has a spec ask for groups of stations beside those that it names.
+pub(crate) fn add_groups(spec: &mut PortSpec, groups: &[MacAddr]) {
+    let mut list = spec.option(MULTICAST.key).unwrap_or_default().to_owned();
+    if list == "all" {
+        return;
+    }
+    for group in groups {
+        let group = group.to_string();
+        if !list
+            .split('+')
+            .any(|known| known.eq_ignore_ascii_case(&group))
+        {
+            let between = if list.is_empty() { "" } else { "+" };
+            list.extend([between, &group]);
+        }
+    }
+    if !list.is_empty() {
+        spec.set_option(MULTICAST.key, list);
+    }
+}
+
 /// Addresses with a + between, each of which is such a one.
 fn addresses(
     list: &str,
@@ -119,6 +140,24 @@ mod tests {
             let error = read(&format!("unicast={bad}")).unwrap_err();
             assert!(error.contains("addresses of stations"), "{error}");
         }
+    }
+
+    #[test]
+    fn groups_are_added_to_those_of_the_spec() {
+        let groups = [[1, 0, 0x5e, 0, 0, 0xfb], [1, 0, 0x5e, 0, 0, 1]].map(MacAddr);
+        let added = |text: &str, groups: &[MacAddr]| {
+            let mut spec: PortSpec = text.parse().unwrap();
+            add_groups(&mut spec, groups);
+            spec.to_string()
+        };
+        let both = "multicast=01:00:5e:00:00:fb+01:00:5e:00:00:01";
+        assert_eq!(added("tap:x", &groups), format!("tap:x,{both}"));
+        assert_eq!(added("tap:x", &[]), "tap:x");
+        assert_eq!(added("tap:x,multicast=all", &groups), "tap:x,multicast=all");
+        assert_eq!(
+            added("tap:x,multicast=01:00:5E:00:00:FB,promisc", &groups),
+            "tap:x,multicast=01:00:5E:00:00:FB+01:00:5e:00:00:01,promisc=on"
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod af_packet;
 mod af_xdp;
 #[path = "../common/mod.rs"]
 mod common;
+mod igmp;
 mod interface;
 mod reassembly;
 mod tap;

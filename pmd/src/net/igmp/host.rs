@@ -432,7 +432,9 @@ impl Querier {
     fn heard(&mut self, query: &Query, now: Ns) {
         // RFC 3376 section 8.12.
         let asks_again = u64::from(self.robustness).saturating_mul(self.interval.0);
-        let until = Ns(now.0.saturating_add(asks_again.saturating_add(query.max_response.0)));
+        let until = Ns(now
+            .0
+            .saturating_add(asks_again.saturating_add(query.max_response.0)));
         match query.version {
             IgmpVersion::V1 => self.v1_until = until,
             // The answer to a leave may come from one who is no querier any more.

@@ -411,12 +411,16 @@ fn a_report_of_another_host_spares_an_answer_in_version_2_alone() {
     let report = received(GROUP.octets(), &V2_REPORT);
     let mut member = host(&[GROUP, OTHER]);
     sent(&mut member, Ns(10 * SECOND));
-    member.observe(&v3_query(NONE, &[]), Ns(20 * SECOND)).unwrap();
+    member
+        .observe(&v3_query(NONE, &[]), Ns(20 * SECOND))
+        .unwrap();
     member.observe(&report, Ns(20 * SECOND)).unwrap();
     let answers = messages(&mut member, Ns(30 * SECOND));
     assert_eq!(answers, [v3_report(2, &[GROUP, OTHER])]);
 
-    member.observe(&v2_query(100, NONE), Ns(40 * SECOND)).unwrap();
+    member
+        .observe(&v2_query(100, NONE), Ns(40 * SECOND))
+        .unwrap();
     member.observe(&report, Ns(40 * SECOND)).unwrap();
     let answers = messages(&mut member, Ns(50 * SECOND));
     assert_eq!(answers.len(), 1);
@@ -476,7 +480,10 @@ fn who_comes_back_before_it_has_left_is_in_again() {
     let mut host = host(&[GROUP]);
     sent(&mut host, Ns(10 * SECOND));
     host.leave_all(Ns(10 * SECOND));
-    assert_eq!(messages(&mut host, Ns(10 * SECOND)), [v3_report(3, &[GROUP])]);
+    assert_eq!(
+        messages(&mut host, Ns(10 * SECOND)),
+        [v3_report(3, &[GROUP])]
+    );
     host.join(GROUP, Ns(10 * SECOND)).unwrap();
     let joins = messages(&mut host, Ns(100 * SECOND));
     assert_eq!(joins, [v3_report(4, &[GROUP]), v3_report(4, &[GROUP])]);
@@ -508,7 +515,10 @@ fn as_many_groups_as_fit_and_no_others() {
     let group = |n: usize| Ipv4Addr::new(239, 0, 1, n as u8);
     let groups: Vec<_> = (0..MAX_GROUPS).map(group).collect();
     let mut host = host(&groups);
-    assert_eq!(host.join(group(MAX_GROUPS), Ns(0)), Err(GroupError::TooMany));
+    assert_eq!(
+        host.join(group(MAX_GROUPS), Ns(0)),
+        Err(GroupError::TooMany)
+    );
     assert_eq!(host.join(group(0), Ns(0)), Ok(()), "in it already");
     assert_eq!(messages(&mut host, Ns(0)), [v3_report(4, &groups)]);
     for bad in [[10, 0, 0, 1], [224, 0, 0, 1], [224, 0, 0, 0], [255; 4]] {

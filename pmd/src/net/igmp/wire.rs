@@ -244,12 +244,7 @@ impl Frame {
     }
 
     /// Fills in what is in front of a message of `body_len` bytes, and the checksums.
-    fn finish(
-        from: Station,
-        to: Ipv4Addr,
-        mut bytes: [u8; MAX_FRAME],
-        body_len: usize,
-    ) -> Self {
+    fn finish(from: Station, to: Ipv4Addr, mut bytes: [u8; MAX_FRAME], body_len: usize) -> Self {
         let link = EthernetHeader {
             dst: MacAddr::of_group(to),
             src: from.mac,
