@@ -22,14 +22,20 @@ pub fn payload(len: usize, seed: u8) -> Vec<u8> {
 /// A UDP datagram from the port's end, port 9000, to the kernel's end; no UDP checksum.
 #[must_use]
 pub fn udp_frame(dst_port: u16, payload: &[u8]) -> Vec<u8> {
+    udp_frame_to(MAC_B, IP_B, dst_port, payload)
+}
+
+/// The same to another station and address.
+#[must_use]
+pub fn udp_frame_to(station: [u8; 6], ip_to: [u8; 4], dst_port: u16, payload: &[u8]) -> Vec<u8> {
     let mut ip = vec![0x45, 0];
     ip.extend((28 + payload.len() as u16).to_be_bytes());
     ip.extend([0, 0, 0x40, 0, 64, 17, 0, 0]);
     ip.extend(IP_A);
-    ip.extend(IP_B);
+    ip.extend(ip_to);
     let sum = checksum(&ip).to_be_bytes();
     ip[10..12].copy_from_slice(&sum);
-    let mut frame = [&MAC_B[..], &MAC_A, &[8, 0], &ip].concat();
+    let mut frame = [&station[..], &MAC_A, &[8, 0], &ip].concat();
     frame.extend(9000_u16.to_be_bytes());
     frame.extend(dst_port.to_be_bytes());
     frame.extend((8 + payload.len() as u16).to_be_bytes());

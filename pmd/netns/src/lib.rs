@@ -1,4 +1,4 @@
-//! For tests: network namespaces of their own, and cables between them. They are gone when
+//! For tests: network namespaces of their own, cables between them, and a switch. They are gone when
 //! dropped. Needs root and ip(8); without them a test is told to skip.
 //!
 //! ```
@@ -14,6 +14,7 @@
 #![allow(clippy::missing_panics_doc)] // a panic is how a test fails
 
 mod frames;
+mod switch;
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -25,7 +26,8 @@ use std::time::Duration;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-pub use frames::{assert_udp, fragments, payload, udp_frame};
+pub use frames::{assert_udp, fragments, payload, udp_frame, udp_frame_to};
+pub use switch::Switch;
 
 /// Ethernet address of `va`.
 pub const MAC_A: [u8; 6] = [2, 0, 0, 0, 0, 0x0a];

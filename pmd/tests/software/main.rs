@@ -11,6 +11,7 @@ mod clop;
 mod common;
 mod event_queue;
 mod faulty_frames;
+mod igmp;
 mod nothing_but_work;
 mod pcap;
 mod pinning;

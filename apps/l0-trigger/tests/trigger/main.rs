@@ -5,6 +5,7 @@
 mod bad_input;
 mod common;
 mod dashboard;
+mod groups;
 mod interface;
 mod long_burst;
 mod page;
