@@ -55,8 +55,14 @@ impl<F: Frame> Departures<F> {
         self.queue.push(Reverse(Queued { key, frame }));
     }
 
-    pub(crate) fn first(&self) -> Option<&F> {
-        self.queue.peek().map(|Reverse(queued)| &queued.frame)
+    /// The first to depart, unless one that is pushed later, due at `horizon` at the earliest, may
+    /// come before it. `None` as horizon: none is pushed any more.
+    pub(crate) fn first(&self, horizon: Option<Ns>) -> Option<&F> {
+        let Reverse(Queued { key, frame }) = self.queue.peek()?;
+        // Of frames due at one time, those come first that are not held back, as they came.
+        let (due, held_back, _) = *key;
+        let is_certain = |horizon| (due, held_back) <= (horizon, false);
+        horizon.is_none_or(is_certain).then_some(frame)
     }
 
     pub(crate) fn pop(&mut self) -> Option<F> {

@@ -121,13 +121,14 @@ impl<F: Frame> Injector<F> {
     /// One more frame, due then, has overtaken the one that is held back.
     fn overtaken(&mut self, due: Ns) {
         if let (Some((mut frame, by)), Behind::Frames(n)) = (self.held.take(), self.behind) {
+            frame.set_due(due);
             if by + 1 < n {
                 self.held = Some((frame, by + 1));
                 return;
             }
             self.counts.reordered += 1;
-            frame.set_due(due);
-            self.departures.push(frame, true);
+            // Right behind the frame that has just come, before others that are due with it.
+            self.departures.push(frame, false);
         }
     }
 
@@ -135,17 +136,15 @@ impl<F: Frame> Injector<F> {
     pub fn finish(&mut self) {
         if let Some((frame, by)) = self.held.take() {
             self.counts.reordered += u64::from(by > 0);
-            self.departures.push(frame, true);
+            self.departures.push(frame, false);
         }
     }
 
-    /// The frame to be sent next, where no frame due at `horizon` or later can come before it.
+    /// The frame to be sent next, where no frame that is still to be pushed, due at `horizon` or
+    /// later, can come before it. `None` as horizon: nothing more is pushed.
     #[must_use]
     pub fn peek(&self, horizon: Option<Ns>) -> Option<&F> {
-        let first = self.departures.first()?;
-        horizon
-            .is_none_or(|horizon| first.due() < horizon)
-            .then_some(first)
+        self.departures.first(horizon)
     }
 
     /// Takes the frame to be sent next.
@@ -307,6 +306,55 @@ mod tests {
             assert!((1..=distance as usize).contains(last));
             assert!(counts.reordered > 150, "{counts:?}");
         }
+    }
+
+    /// However many frames are due at once, only those that faults hold back wait.
+    #[test]
+    fn frames_of_one_instant_go_as_they_come() {
+        let some = Impairments {
+            loss: 0.1,
+            duplicate: 0.1,
+            reorder: 0.2,
+            corrupt: 0.1,
+            ..NONE
+        };
+        let mut injector = Injector::new(some, Behind::Frames(4), 1, 16);
+        let (mut sent, mut lost) = (Vec::new(), 0);
+        for number in 0..5000 {
+            let (due, wrong) = (Ns(7), None);
+            let frame = Numbered { number, due, wrong };
+            lost += u64::from(injector.push(frame, |f| Some(f.clone())).is_some());
+            while injector.peek(Some(due)).is_some() {
+                sent.extend(injector.pop().map(|frame| frame.number));
+            }
+            assert!(injector.len() <= 1, "{} wait", injector.len());
+        }
+        injector.finish();
+        sent.extend(std::iter::from_fn(|| injector.pop()).map(|frame| frame.number));
+        let counts = injector.counts();
+        assert_eq!(sent.len() as u64, 5000 - lost + counts.duplicated);
+        let overtaken = |place: usize| {
+            let before = sent[place.saturating_sub(10)..place].iter();
+            before.filter(|&&other| other > sent[place]).count()
+        };
+        let moved: Vec<_> = (0..sent.len()).map(overtaken).filter(|&n| n > 0).collect();
+        assert_eq!(moved.len() as u64, counts.reordered);
+        // Copies overtake as well, but are not counted as frames that do.
+        assert!(moved.iter().all(|n| (4..=8).contains(n)), "{moved:?}");
+    }
+
+    #[test]
+    fn a_delayed_frame_waits_for_all_of_its_new_instant() {
+        let late = Impairments { delay: 1.0, ..NONE };
+        let mut injector = Injector::new(late, Behind::Frames(1), 1, 16);
+        let frame = Numbered {
+            number: 0,
+            due: Ns(7),
+            wrong: None,
+        };
+        assert_eq!(injector.push(frame, |_| None), None);
+        assert_eq!(injector.peek(Some(Ns(7))), None);
+        assert!(injector.peek(Some(Ns(8))).is_some() && injector.peek(None).is_some());
     }
 
     #[test]

@@ -24,7 +24,7 @@ const CACHE: usize = 512;
 
 /// A recording sent again, at its own pace or another, with faults on demand.
 ///
-/// Reads pcap and pcapng. Frames are sent when they are due: at the recorded distances, divided by
+/// Reads pcap and pcapng, and either compressed by gzip or zstd. Frames are sent when they are due: at the recorded distances, divided by
 /// --speed. A port that is a file is written at once, and its stamps are the times at which
 /// frames were due. With --loop the rounds follow each other as one recording.
 ///
@@ -35,6 +35,9 @@ const CACHE: usize = 512;
 /// DISTANCE frames of the recording; one at a time is held back for that. A delayed frame is
 /// overtaken by those that are sent meanwhile; --delay without probability delays every frame that
 /// nothing else befalls. What is lost on purpose is dropped as `impaired` in the ledger.
+///
+/// A frame that is held back keeps its buffer. Where no other is left of --buffers, the rest of the
+/// recording waits for it, and is sent behind it; into a file, that is an error.
 ///
 /// Examples:
 ///   pollux replay run.pcapng af_packet:eth1
@@ -83,8 +86,8 @@ pub(crate) struct Args {
     #[arg(help_heading = "Faults")]
     duplicate: f64,
 
-    /// Send frames later, by 300us or 0.5ms-2ms, with a probability
-    #[arg(long, value_name = "MIN-MAX[:P]", value_parser = Delay::parse)]
+    /// Send frames later, by 300us, 0.5-2ms or 500us-2ms, with a probability
+    #[arg(long, value_name = "[MIN-]MAX[:P]", value_parser = Delay::parse)]
     #[arg(help_heading = "Faults")]
     delay: Option<Delay>,
 

@@ -80,13 +80,20 @@ pub(super) struct Delay {
 }
 
 impl Delay {
-    /// Reads `MIN-MAX` or `MIN-MAX:P`, each time with its unit.
+    /// Reads `TIME` or `MIN-MAX`, each followed by `:P` or not. A unit behind MAX alone is that of
+    /// both.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (range, p) = match text.split_once(':') {
             Some((range, p)) => (range, Some(probability(p)?)),
             None => (text, None),
         };
         let (min, max) = range.split_once('-').unwrap_or((range, range));
+        let is_number = |c: char| c.is_ascii_digit() || c == '.';
+        let unit = max.trim_start_matches(is_number);
+        let min = match min.trim_start_matches(is_number) {
+            "" => &format!("{min}{unit}"),
+            _ => min,
+        };
         Ok(Self {
             by: (time(min)?, time(max)?),
             probability: p,
@@ -131,6 +138,12 @@ mod tests {
             probability,
         };
         assert_eq!(Delay::parse("300us"), Ok(delay(300_000, 300_000, None)));
+        let one_unit = delay(300_000, 2_000_000, Some(0.01));
+        assert_eq!(Delay::parse("0.3-2ms:0.01"), Ok(one_unit));
+        assert_eq!(
+            Delay::parse("1-3s"),
+            Ok(delay(1_000_000_000, 3_000_000_000, None))
+        );
         let some = delay(500, 2_000_000, Some(0.25));
         assert_eq!(Delay::parse("500ns-2ms:0.25"), Ok(some));
         for text in ["0", "-1", "fast", "inf", "nan", ""] {
@@ -139,7 +152,21 @@ mod tests {
         for text in ["2", "0.1:0", "0.1:", "x:1", ":1"] {
             assert!(Reorder::parse(text).is_err(), "{text}");
         }
-        for text in ["5", "5ms-", "-5ms", "1h", "1ms-2ms:2", "4000s", "1ms:", ""] {
+        for text in [
+            "5",
+            "5ms-",
+            "-5ms",
+            "1h",
+            "1ms-2ms:2",
+            "4000s",
+            "1ms:",
+            "",
+            "1-2",
+            "1ms-2",
+            "-2ms",
+            "1--2ms",
+            "1.2.3-4ms",
+        ] {
             assert!(Delay::parse(text).is_err(), "{text}");
         }
     }

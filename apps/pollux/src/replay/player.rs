@@ -39,6 +39,8 @@ pub(super) struct Player {
     first: Option<WireTime>,
     /// No frame that is still to be read is due before this; `None`: all are read.
     horizon: Option<Ns>,
+    /// The last read brought nothing: no buffer is free.
+    starved: bool,
     scratch: Box<[u8]>,
     tally: Tally,
     behind: LatencyHistogram,
@@ -81,6 +83,7 @@ impl Player {
             copies: 0,
             first: None,
             horizon: Some(Ns(0)),
+            starved: false,
             scratch,
             tally: Tally::new(),
             behind: LatencyHistogram::new(),
@@ -148,9 +151,17 @@ impl Player {
         let Some(horizon) = self.horizon else {
             return false;
         };
-        let ready = self.injector.peek(self.horizon);
+        let ready = self.next();
         ready.is_none_or(|frame| frame.due > elapsed)
             && (horizon <= elapsed || self.injector.len() < AHEAD)
+    }
+
+    /// The frame to be sent next. Where the file waits for buffers, time decides alone: frames
+    /// that are held back keep the buffers until they depart, and do so when they are due, though
+    /// the file may have others to go before them.
+    fn next(&self) -> Option<&Outgoing> {
+        let certain = self.horizon.filter(|_| !(self.starved && self.paced));
+        self.injector.peek(certain)
     }
 
     /// Reads a burst of the file; how many frames.
@@ -177,13 +188,14 @@ impl Player {
             self.injector.finish();
             self.horizon = None;
         }
+        self.starved = n == 0;
         n
     }
 
     /// Sends what is due, as far as there is room; how many frames.
     fn send(&mut self, elapsed: Ns) -> usize {
         while !self.burst.is_full()
-            && let Some(frame) = self.injector.peek(self.horizon)
+            && let Some(frame) = self.next()
             && frame.due <= elapsed
             && let Some(frame) = self.injector.pop()
         {

@@ -193,6 +193,54 @@ fn more_than_the_pool_holds_cannot_be_held_back() {
     assert_eq!(reported("replay", &enough, 0)["delayed"], 6000);
 }
 
+/// More frames at one time than there are buffers, into a file and into a port that waits.
+#[test]
+fn frames_without_stamps_need_no_buffer_each() {
+    let frames: Vec<_> = (0..6000).map(|n| datagram(n, 9000, &[0; 20])).collect();
+    let capture = Capture::of_frames(&frames);
+    let path = capture.path.to_str().unwrap();
+    let few = ["--buffers", "4096", "--seconds", "60"];
+    let (out, report) = replayed(&capture, &[&few[..], &["--loop", "3"]].concat());
+    let numbers: Vec<_> = out.iter().map(number).collect();
+    let thrice: Vec<_> = (0..3).flat_map(|_| 0..6000).collect();
+    assert_eq!(numbers, thrice);
+    assert_eq!(
+        (&report["sent"], &report["unsent"]),
+        (&18_000.into(), &0.into())
+    );
+
+    let faults = [
+        "--loss",
+        "0.1",
+        "--duplicate",
+        "0.1",
+        "--reorder",
+        "0.1:3",
+        "--corrupt",
+        "0.1",
+    ];
+    let faulty = [&few[..], &faults[..]].concat();
+    let (out, _) = replayed(&capture, &faulty);
+    let late = out
+        .windows(2)
+        .filter(|pair| number(&pair[0]) > number(&pair[1]));
+    assert!(late.count() > 100);
+    // Each round of one frame is as long as the frame: no time at all.
+    let one = Capture::of_frames(&frames[..1]);
+    let again = ["--loop", "5000"];
+    assert_eq!(replayed(&one, &[&few[..], &again].concat()).1["sent"], 5000);
+
+    // Delayed frames keep their buffers, and the others wait for these.
+    for options in [&["--loop", "3"][..], &faults, &["--delay", "1-5ms:0.9"]] {
+        let args = [&[path, "null:size=0"], &few[..], options].concat();
+        let report = reported("replay", &args, 0);
+        let count = |key: &str| report[key].as_u64().unwrap();
+        let all = count("read") - count("lost") + count("duplicated");
+        assert_eq!((count("sent"), count("unsent")), (all, 0), "{options:?}");
+        assert!(count("read") >= 6000, "{options:?}");
+    }
+}
+
 #[test]
 fn a_replay_reaches_the_other_end_of_a_cable() {
     let Some(cable) = Cable::bare(1500) else {
