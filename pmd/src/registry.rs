@@ -149,6 +149,30 @@ impl Registry {
         }
         Ok(Port::new(spec, (entry.open)(&parsed, self.grant)?))
     }
+
+    /// Opens a port that receives frames for other stations too, where it is an interface of the
+    /// kernel whose spec does not say otherwise. Its name is the spec as it was given.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_promiscuous(&self, spec: &str) -> Result<Port<Probed>, PortError> {
+        let (mut parsed, entry) = self.find(spec)?;
+        if entry.description.is_filtered_interface() {
+            parsed = parsed.with_default(filter::PROMISC.key, "on");
+        }
+        Ok(Port::new(spec, (entry.open)(&parsed, self.grant)?))
+    }
+
+    /// Whether a spec names an interface of the kernel that receives what is addressed to it alone,
+    /// where `promiscuous` is what holds without a word of it in the spec.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn filters(&self, spec: &str, promiscuous: bool) -> Result<bool, PortError> {
+        let (parsed, entry) = self.find(spec)?;
+        let takes_all = parsed.switch(filter::PROMISC.key, promiscuous)?;
+        Ok(entry.description.is_filtered_interface() && !takes_all)
+    }
 }
 
 /// The grant that a port cannot do without.

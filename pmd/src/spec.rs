@@ -148,6 +148,15 @@ impl PortSpec {
         }
     }
 
+    /// The same spec with this value of an option that it leaves out.
+    #[must_use]
+    pub fn with_default(mut self, key: &str, value: &str) -> Self {
+        if self.option(key).is_none() {
+            self.options.push((key.into(), value.into()));
+        }
+        self
+    }
+
     /// Refuses options that the driver does not know, so that a typo is not ignored.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use pollux_pmd::lcore::idle::IdlePolicy;
-use pollux_program::{ClockOption, Cpus, metrics, seconds};
+use pollux_program::{ClockOption, Cpus, address, metrics, seconds};
 
 /// L0 trigger: receives the RICH's hits by UDP, builds events, finds rings, decides, and answers
 /// within a budget.
@@ -66,7 +66,7 @@ pub struct Cli {
     pub metrics: metrics::Options,
 
     /// Serve a page that shows the run and its events at http://ADDRESS:PORT/ while it lasts
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub http: Option<SocketAddr>,
 
     /// Write the events as 64-byte records (docs/formats/event-record.md)

@@ -13,6 +13,7 @@ mod live;
 mod payload;
 mod physics;
 mod ports;
+mod promisc;
 mod quota;
 mod replay;
 mod scale;

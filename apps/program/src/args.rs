@@ -1,5 +1,6 @@
 //! Values on a command line, and options that programs share.
 
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
@@ -91,6 +92,31 @@ impl FromStr for Cpus {
     }
 }
 
+/// Reads the address and port that a program serves something at, for clap's `value_parser`:
+/// `127.0.0.1:8080`, `[::1]:8080` or, with a name that this machine resolves, `localhost:8080`. Of
+/// the addresses of a name, the first of IPv4 is taken, or else the first.
+///
+/// # Errors
+/// Text that is no such pair, and a name that means nothing here.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    const FORM: &str = "write ADDRESS:PORT, as 127.0.0.1:8080, localhost:8080 or [::1]:8080";
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let (name, port) = text.rsplit_once(':').ok_or(FORM)?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    if name.is_empty() || !name.chars().all(is_name) || port.parse::<u16>().is_err() {
+        return Err(FORM.into());
+    }
+    let found = text.to_socket_addrs();
+    let found: Vec<_> = found
+        .map_err(|error| format!("{name} has no address here: {error}"))?
+        .collect();
+    let ipv4 = found.iter().find(|address| address.is_ipv4());
+    let chosen = ipv4.or(found.first()).copied();
+    chosen.ok_or_else(|| format!("{name} has no address here"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,6 +149,39 @@ mod tests {
             let error = read(text).unwrap_err();
             assert!(error.contains("a list like 2-3,8"), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn addresses_are_read_and_names_resolved() {
+        for text in ["127.0.0.1:8080", "[::1]:8080", "0.0.0.0:0"] {
+            assert_eq!(address(text).map(|a| a.to_string()), Ok(text.into()));
+        }
+        let local = address("localhost:8080");
+        assert!(
+            local
+                .as_ref()
+                .is_ok_and(|a| a.ip().is_loopback() && a.port() == 8080),
+            "{local:?}"
+        );
+        for text in [
+            "",
+            "8080",
+            ":8080",
+            "localhost",
+            "localhost:",
+            "::1:80:x",
+            "a b:1",
+            "a:65536",
+        ] {
+            let error = address(text);
+            assert!(
+                error.as_ref().is_err_and(|e| e.contains("ADDRESS:PORT")),
+                "{error:?}"
+            );
+        }
+        // Reserved for names that are none (RFC 6761 section 6.4).
+        let none = address("nowhere.invalid:80");
+        assert!(none.is_err_and(|error| error.contains("nowhere.invalid has no address")));
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! | [`print()`], [`print_with`], [`say`] | text for people, whoever reads it |
 //! | [`stop_on_signals`] | SIGINT and SIGTERM ask the loops to stop |
 //! | [`reload_on_hangup`] | SIGHUP asks for the configuration to be read again |
-//! | [`seconds`] | a duration on a command line |
+//! | [`seconds`], [`address`] | a duration and an address on a command line |
 //! | [`ClockOption`] | which clock the loops read |
 //! | [`ports`] | ports as a command line names them |
 //! | [`metrics`] | Prometheus `/metrics` |
@@ -25,7 +25,7 @@ mod report;
 mod say;
 mod signals;
 
-pub use args::{ClockOption, Cpus, seconds};
+pub use args::{ClockOption, Cpus, address, seconds};
 pub use exit::{Failure, exit};
 pub use log::log_to_stderr;
 pub use report::{LedgerReport, ReportFile};

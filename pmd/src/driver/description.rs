@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use super::filter::PROMISC;
 use crate::spec::{PortSpec, SpecError};
 
 /// A driver, as it is told to people. A constant of each driver.
@@ -126,6 +127,13 @@ impl Description {
             features: &[],
             check: |_| Ok(()),
         }
+    }
+
+    /// Whether its ports are interfaces of the kernel that can be opened promiscuous or not.
+    pub(crate) fn is_filtered_interface(&self) -> bool {
+        let has_option = self.options.iter().any(|option| option.key == PROMISC.key);
+        let kernel_backed = (Feature::KernelBacked, Support::Yes);
+        has_option && self.features.contains(&kernel_backed)
     }
 
     /// The form of its specs, without the options.

@@ -15,7 +15,7 @@ use anyhow::{Context, anyhow};
 use pollux_pmd::mempool::{Mempool, PoolConfig};
 use pollux_pmd::net::UDP_HEADERS;
 use pollux_pmd::{Capabilities, LatencyHistogram, Ledger, PortConfig, Registry};
-use pollux_program::{Failure, ports, print, say, seconds};
+use pollux_program::{Failure, print, say, seconds};
 
 use self::report::{Report, SizeReport};
 use self::search::{Critical, Search};
@@ -24,6 +24,7 @@ use self::trial::Sum;
 use crate::generate::{Ends, Flows, Rate};
 use crate::house::{House, Options, Rig};
 use crate::payload::{Content, HEADER, Pattern};
+use crate::promisc::{Filtered, Promisc};
 use crate::scale::scaled;
 
 /// Bytes of the frame check sequence, which sizes here count as RFC 2544 does (section 9.1), and
@@ -132,6 +133,9 @@ pub(crate) struct Args {
     plot: Option<PathBuf>,
 
     #[command(flatten)]
+    promisc: Promisc,
+
+    #[command(flatten)]
     run: Options,
 }
 
@@ -178,7 +182,7 @@ impl Tried {
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let house = House::new(&args.run)?;
     args.check(&house)?;
-    let (rig, ledger, pool, flows) = args.start(registry)?;
+    let (rig, ledger, pool, flows, filtered) = args.start(registry)?;
     let plot = args.plot.as_deref().map(create).transpose()?;
     let begun = house.begin(&[&vec!["sender"; args.queues.into()][..], &["receiver"]].concat())?;
     let content = Content::new(Pattern::Random, 1, usize::from(args.longest()));
@@ -207,6 +211,9 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
         print(&report)
     };
     ended.write(&report, printed, &ledger, stopped)?;
+    if ledger.balance().delivered == 0 {
+        filtered.tell();
+    }
     if let (Some(mut file), Some(path)) = (plot, &args.plot) {
         let written = file.write_all(plot::svg(&report.sizes).as_bytes());
         written.with_context(|| format!("--plot {}", path.display()))?;
@@ -274,10 +281,13 @@ impl Args {
 
     /// Opens the ports and starts them.
     #[allow(clippy::type_complexity)] // taken apart where it is called
-    fn start(&self, registry: &Registry) -> Result<(Rig, Ledger, Mempool, Vec<Flows>), Failure> {
+    fn start(
+        &self,
+        registry: &Registry,
+    ) -> Result<(Rig, Ledger, Mempool, Vec<Flows>, Filtered), Failure> {
         let specs = self.ports();
         let names: Vec<_> = specs.iter().map(|(spec, ..)| spec).collect();
-        let opened = ports::open(registry, &names)?;
+        let (opened, filtered) = self.promisc.open(registry, &names)?;
         for port in &opened {
             let Capabilities { max_frame, .. } = port.capabilities();
             if usize::from(self.longest()) > max_frame {
@@ -313,7 +323,7 @@ impl Args {
         let configured: Vec<_> = configured.collect::<Result<_, _>>()?;
         let mut ledger = Ledger::new();
         let rig = Rig::start(configured, &mut ledger)?;
-        Ok((rig, ledger, pool, flows))
+        Ok((rig, ledger, pool, flows, filtered))
     }
 
     /// Looks for the critical rate of one size.

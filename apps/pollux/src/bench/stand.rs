@@ -145,6 +145,7 @@ impl<'a> Stand<'a> {
         let (sending, receiving) = (StopFlag::new(), StopFlag::new());
         let until = Until {
             count: Some(frames),
+            wait: None,
             idle: None,
         };
         let checker = Checker::new(

@@ -27,6 +27,7 @@ use self::files::{Files, Rotation};
 use self::filter::Filter;
 use self::receiver::{Counts, Receiver};
 use crate::house::{Base, House, Options};
+use crate::promisc::Promisc;
 use crate::quota::Quota;
 use crate::scale::prefixed;
 
@@ -99,6 +100,9 @@ pub(crate) struct Args {
     /// Keep only the last N files
     #[arg(long, value_name = "N", help_heading = "Files", value_parser = clap::value_parser!(u32).range(1..))]
     ring: Option<u32>,
+
+    #[command(flatten)]
+    promisc: Promisc,
 
     #[command(flatten)]
     run: Options,
@@ -183,7 +187,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let rotation = args.rotation().map_err(Failure::Usage)?;
     let house = House::new(&args.run)?;
     let loops = house.loops();
-    let mut opened = ports::open(registry, &[&args.port])?;
+    let (mut opened, filtered) = args.promisc.open(registry, &[&args.port])?;
     let port = opened.pop().context("no port was opened")?;
     args.keep_the_source().map_err(Failure::Usage)?;
     let patient = port.capabilities().recorded;
@@ -251,6 +255,9 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let base = ended.base("capture", &views, &ledger);
     let (report, error) = Report::new(base, &counts, written);
     ended.finish(&report, &ledger, stopped)?;
+    if ledger.balance().from_wire == 0 {
+        filtered.tell();
+    }
     error.map_or(Ok(()), |error| Err(error.into()))
 }
 

@@ -25,6 +25,24 @@ impl Machine {
         }
     }
 
+    /// Refuses CPUs that were asked for and do not run here: nothing that is found out about them
+    /// would hold. Where it cannot be read which do, all pass.
+    pub(super) fn expect_cores(&self) -> anyhow::Result<()> {
+        let online = self.online();
+        let absent = self.cores.iter().copied();
+        let absent: Vec<_> = absent.filter(|cpu| !online.contains(cpu)).collect();
+        anyhow::ensure!(
+            absent.is_empty() || online.is_empty(),
+            "--cores: {} not there; this machine runs {}",
+            match absent.as_slice() {
+                [one] => format!("CPU {one} is"),
+                many => format!("CPUs {} are", cpu_list(many)),
+            },
+            cpu_list(&online)
+        );
+        Ok(())
+    }
+
     /// All CPUs that run.
     pub(super) fn online(&self) -> Vec<usize> {
         cpus(&self.sys, "/sys/devices/system/cpu/online").unwrap_or_default()

@@ -136,7 +136,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     asked.sort_unstable();
     asked.dedup();
     let asked = (!asked.is_empty()).then_some(asked);
+    let chosen = asked.is_some();
     let machine = Machine::new(Sys::new(&args.root), asked);
+    if chosen {
+        machine.expect_cores().map_err(Failure::Usage)?;
+    }
     let topic = |(name, checks): &(&'static str, &[Examine])| Topic {
         name,
         findings: checks.iter().flat_map(|check| check(&machine)).collect(),

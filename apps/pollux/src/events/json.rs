@@ -6,7 +6,7 @@ use pollux_pipelines::rich::particle::Particle;
 use pollux_recording::{Event, Facts};
 use serde::Serialize;
 
-use super::FINE_NS;
+use super::{FINE_NS, Likely};
 
 /// An event; what its kind of file does not have is left out.
 #[expect(clippy::struct_excessive_bools, reason = "the flags of an event")]
@@ -51,8 +51,26 @@ struct Quality {
 
 #[derive(Serialize)]
 struct Hypothesis {
-    particle: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    particle: Option<&'static str>,
+    /// Where none fits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nearest: Option<&'static str>,
     pull: f32,
+}
+
+impl From<Likely> for Hypothesis {
+    fn from(likely: Likely) -> Self {
+        let (particle, nearest, pull) = match likely {
+            Likely::Particle(particle, pull) => (Some(particle), None, pull),
+            Likely::Nothing(nearest, pull) => (None, Some(nearest), pull),
+        };
+        Self {
+            particle: particle.map(Particle::name),
+            nearest: nearest.map(Particle::name),
+            pull,
+        }
+    }
 }
 
 /// The event as one line of JSON, with what makes its rings if the momentum (GeV/c) is known.
@@ -92,11 +110,7 @@ pub(super) fn line(
             time: ns(ring.time),
             time_spread: ns(ring.time_spread),
         }),
-        hypothesis: momentum.and_then(|momentum| {
-            let (particle, pull) = Particle::of_ring(ring, momentum)?;
-            let particle = particle.name();
-            Some(Hypothesis { particle, pull })
-        }),
+        hypothesis: momentum.and_then(|momentum| Likely::of(ring, momentum).map(Into::into)),
     });
     let hits = hits.as_ref().map(|hits| {
         let hits = hits.iter().map(|hit| (hit.pm, ns(hit.fine.into())));

@@ -9,6 +9,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow};
 use clap::ValueEnum;
+use pollux_pipelines::rich::find::Ring;
+use pollux_pipelines::rich::particle::Particle;
 use pollux_program::{Failure, print, print_with, say};
 use pollux_recording::{Event, Events};
 
@@ -56,6 +58,8 @@ pub(crate) struct Args {
     event: Option<usize>,
 
     /// Say which particle of this momentum each ring of that event is likely of, in GeV/c
+    ///
+    /// None fits whose radius is off by more than 5 standard deviations.
     #[arg(long, value_name = "P", requires = "event", value_parser = momentum)]
     momentum: Option<f64>,
 
@@ -65,13 +69,37 @@ pub(crate) struct Args {
     /// rules, rule_set, hit_count, rings: [{disk, x, y, r (mm), hits, chi2 (mm2), time, time_spread (ns)}],
     /// hits: [[photomultiplier, time (ns)]]}; of an event file without hits, and without what a
     /// ring has from chi2 on. With --momentum a ring also has {particle, pull}: electron, muon or pion,
-    /// and by how many standard deviations the radius is off.
+    /// and by how many standard deviations the radius is off; where that is more than 5 of each,
+    /// {nearest, pull}.
     #[arg(long)]
     json: bool,
 
     /// Draw that event
     #[arg(long, value_name = "FILE", requires = "event")]
     svg: Option<PathBuf>,
+}
+
+/// What a ring is of, if its particle has a momentum.
+enum Likely {
+    /// Which, and by how many standard deviations the radius is off.
+    Particle(Particle, f32),
+    /// None; which is nearest, and how far off.
+    Nothing(Particle, f32),
+}
+
+/// Farther off, in standard deviations, no particle makes a ring: of a million, none by chance.
+const FARTHEST: f32 = 5.0;
+
+impl Likely {
+    /// `None` where no particle gives light at that momentum.
+    fn of(ring: &Ring, momentum: f64) -> Option<Self> {
+        let (particle, pull) = Particle::of_ring(ring, momentum)?;
+        Some(if pull.abs() <= FARTHEST {
+            Self::Particle(particle, pull)
+        } else {
+            Self::Nothing(particle, pull)
+        })
+    }
 }
 
 fn momentum(text: &str) -> Result<f64, String> {

@@ -3,10 +3,9 @@
 use std::io::{self, Write};
 
 use pollux_pipelines::rich::geometry::{POSITIONS, disk_of};
-use pollux_pipelines::rich::particle::Particle;
 use pollux_recording::{Event, Facts};
 
-use super::FINE_NS;
+use super::{FINE_NS, Likely};
 
 fn word(facts: &Facts) -> &'static str {
     match (facts.accepted, facts.monitored) {
@@ -105,8 +104,13 @@ pub(super) fn event(
             write!(out, " {:>12.2} {time:>11.2} {spread:>12.2}", ring.chi2)?;
         }
         if let Some(momentum) = momentum {
-            match Particle::of_ring(ring, momentum) {
-                Some((particle, pull)) => write!(out, "  {} ({pull:+.1})", particle.name())?,
+            match Likely::of(ring, momentum) {
+                Some(Likely::Particle(particle, pull)) => {
+                    write!(out, "  {} ({pull:+.1})", particle.name())?;
+                }
+                Some(Likely::Nothing(nearest, pull)) => {
+                    write!(out, "  none fits; nearest: {} ({pull:+.1})", nearest.name())?;
+                }
                 None => write!(out, "  no particle")?,
             }
         }

@@ -23,6 +23,7 @@ use self::listener::Listener;
 use self::report::Report;
 use self::senders::{Reader, Senders};
 use self::view::View;
+use crate::promisc::Promisc;
 
 /// Senders that are told apart. A flood of made-up addresses fills the table and goes on being
 /// counted, as `other`.
@@ -85,12 +86,15 @@ pub(crate) struct Args {
     reassemble: bool,
 
     #[command(flatten)]
+    promisc: Promisc,
+
+    #[command(flatten)]
     metrics: metrics::Options,
 }
 
 /// Listens, and prints the report.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
-    let opened = ports::open(registry, &args.ports)?;
+    let (opened, filtered) = args.promisc.open(registry, &args.ports)?;
     let recorded = opened.iter().all(|port| port.capabilities().recorded);
     let pool = Mempool::new(PoolConfig {
         buffers: BUFFERS_PER_PORT * opened.len(),
@@ -179,6 +183,9 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     }
     let span = if recorded { heard.recorded } else { elapsed };
     let printed = print(args, &reader, &ledger, span);
+    if ledger.balance().from_wire == 0 {
+        filtered.tell();
+    }
     stopped?;
     ledger.check().map_err(|imbalance| anyhow!(imbalance))?;
     Ok(printed?)

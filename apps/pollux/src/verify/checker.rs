@@ -17,11 +17,19 @@ use crate::ticker::Ticker;
 
 const BURST: usize = 32;
 
+/// Farther from the arrival of a frame no time at which it was made can be: it is none of this
+/// machine's clock, or that of a frame which was recorded. A frame may seem to come before it was
+/// made, as its arrival is the beginning of the poll that found it, and the loop may be held up in
+/// between.
+const FARTHEST: Ns = Ns(10_000_000_000);
+
 /// When the loop ends by itself.
 #[derive(Clone, Copy)]
 pub(crate) struct Until {
     /// So many frames have come, each counted once.
     pub(crate) count: Option<u64>,
+    /// For so long none of the generator's has come, from the start on.
+    pub(crate) wait: Option<Ns>,
     /// For so long none has come, after the first.
     pub(crate) idle: Option<Ns>,
 }
@@ -38,7 +46,10 @@ pub(crate) struct Counts {
     pub(crate) foreign: u64,
     /// Frames of [`received`](Self::received) that had come before.
     duplicate: u64,
+    /// From the making of a frame to its arrival.
     pub(crate) latency: LatencyHistogram,
+    /// Frames that have no such time: stamped by another clock.
+    pub(crate) not_comparable: u64,
     /// When the first and the last frame came.
     pub(crate) span: Option<(Tsc, Tsc)>,
 }
@@ -56,6 +67,8 @@ pub(crate) struct Checker {
     trackers: Box<[SequenceTracker]>,
     tally: Tally,
     counts: Counts,
+    /// [`FARTHEST`] in cycles.
+    farthest: u64,
     clock: TscClock,
 }
 
@@ -64,6 +77,8 @@ pub(crate) struct Checked {
     pub(crate) queues: Vec<RxQueue>,
     pub(crate) tally: Tally,
     pub(crate) counts: Counts,
+    /// The loop has ended because nothing came for so long.
+    pub(crate) waited: Option<Ns>,
     /// Seconds that the machine took from the loop.
     pub(crate) taken_s: f64,
     /// The sum over all flows, and how many there were.
@@ -82,6 +97,7 @@ impl Checker {
         until: Until,
         stop: StopFlag,
     ) -> Self {
+        let clock = TscClock::get();
         Self {
             queues,
             cache,
@@ -93,7 +109,8 @@ impl Checker {
             trackers: flows.map(|_| SequenceTracker::new()).collect(),
             tally: Tally::new(),
             counts: Counts::default(),
-            clock: TscClock::get(),
+            farthest: clock.to_cycles(FARTHEST),
+            clock,
         }
     }
 
@@ -115,26 +132,30 @@ impl Checker {
     /// Polls until it is to stop, the end has come, or all queues have come to theirs.
     pub(crate) fn run(mut self) -> Checked {
         let mut queues = std::mem::take(&mut self.queues);
-        let held = self.work(&mut queues);
+        let (held, waited) = self.work(&mut queues);
         let (sequence, flows) = self.sequence();
         Checked {
             queues,
             tally: self.tally,
             counts: self.counts,
+            waited: self.until.wait.filter(|_| waited),
             taken_s: held.seconds(),
             sequence,
             flows,
         }
     }
 
-    fn work(&mut self, queues: &mut [RxQueue]) -> Held {
+    /// How long the loop was held up, and whether it ended because the first frame never came.
+    fn work(&mut self, queues: &mut [RxQueue]) -> (Held, bool) {
         let mut burst = Burst::<BURST>::new();
         let mut ticker = Ticker::for_counters(self.clock);
-        let idle = self.until.idle.map(|idle| self.clock.to_cycles(idle));
+        let cycles = |limit: Option<Ns>| limit.map(|limit| self.clock.to_cycles(limit));
+        let (wait, idle) = (cycles(self.until.wait), cycles(self.until.idle));
         let mut held = Held::new(self.clock);
-        let mut live = true;
-        while live && !self.stop.is_set() && !self.has_all() {
-            held.round();
+        let begin = self.clock.now();
+        let (mut live, mut waited) = (true, false);
+        while live && !waited && !self.stop.is_set() && !self.has_all() {
+            let now = held.round();
             live = false;
             let mut received = 0;
             for queue in &mut *queues {
@@ -149,11 +170,12 @@ impl Checker {
                 }
                 self.cache.free_burst(&mut burst);
             }
+            // Frames of others may come for ever.
+            match self.counts.span {
+                None => waited = live && wait.is_some_and(|wait| now.since(begin) >= wait),
+                Some((_, last)) => live &= idle.is_none_or(|idle| now.since(last) < idle),
+            }
             if received == 0 {
-                let silent = |(_, last)| self.clock.now().since(last);
-                if let (Some(idle), Some(silent)) = (idle, self.counts.span.map(silent)) {
-                    live &= silent < idle;
-                }
                 self.clock.relax();
             }
             if ticker.is_due() {
@@ -161,7 +183,7 @@ impl Checker {
             }
         }
         queues.iter_mut().for_each(RxQueue::sync_counters);
-        held
+        (held, waited)
     }
 
     /// Whether all frames have come that are waited for. A corrupt one will not come again.
@@ -210,8 +232,12 @@ impl Checker {
         counts.bytes += mbuf.total_len() as u64;
         let arrival = mbuf.arrival();
         counts.span = Some((counts.span.map_or(arrival, |(first, _)| first), arrival));
-        let latency = arrival.since(header.sent);
-        counts.latency.record(self.clock.to_ns(latency).0);
+        if arrival.0.abs_diff(header.sent.0) <= self.farthest {
+            let latency = arrival.since(header.sent);
+            counts.latency.record(self.clock.to_ns(latency).0);
+        } else {
+            counts.not_comparable += 1;
+        }
         match tracker.observe(header.sequence) {
             Verdict::Duplicate => {
                 counts.duplicate += 1;
@@ -279,6 +305,7 @@ mod tests {
         }
         let until = Until {
             count: Some(FRAMES.into()),
+            wait: None,
             idle: None,
         };
         let (options, stop) = (ParseOptions::default(), StopFlag::new());

@@ -19,9 +19,15 @@ use self::checker::Checked;
 pub(crate) use self::checker::{Checker, Until};
 use crate::house::{Base, House, Options, Quantiles, Rig};
 use crate::payload::{Content, Pattern};
+use crate::promisc::Promisc;
 
 /// Buffers in the loop's own cache.
 const CACHE: usize = 512;
+
+/// How long frames are waited for with --count: the first, whose sender may have to be started on
+/// another machine, and each of the others.
+const WAIT: Duration = Duration::from_secs(30);
+const IDLE: Duration = Duration::from_secs(1);
 
 /// Whether what `pollux generate` sent came: all of it, unchanged, once, in order.
 ///
@@ -33,7 +39,11 @@ const CACHE: usize = 512;
 /// missing at the beginning and at the end. A corrupt frame is missing as well: its number cannot
 /// be believed.
 ///
-/// The exit status is 1 where frames are missing, corrupt, or came twice.
+/// The run ends when --count frames have come, or when none comes any more: --wait for the first,
+/// --idle after one. A stamp that is no time of the last ten seconds on this machine's clock, as one
+/// of another machine or of a recording, makes no latency: it is counted as not comparable.
+///
+/// The exit status is 1 where frames are missing, corrupt, or came twice, or none came for --wait.
 ///
 /// Examples:
 ///   pollux verify af_packet:eth2 --count 100000 --report run.json
@@ -49,6 +59,10 @@ pub(crate) struct Args {
     /// Frames that were sent: end when they have come
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
+
+    /// End when no frame has come for S seconds after the start [default: 30 with --count]
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    wait: Option<Duration>,
 
     /// End when nothing has come for S seconds after the first frame [default: 1 with --count]
     #[arg(long, value_name = "S", value_parser = seconds)]
@@ -76,6 +90,9 @@ pub(crate) struct Args {
     trust_checksums: bool,
 
     #[command(flatten)]
+    promisc: Promisc,
+
+    #[command(flatten)]
     run: Options,
 }
 
@@ -97,6 +114,10 @@ struct Report {
     restarts: u64,
     rate_pps: f64,
     latency_ns: Option<Quantiles>,
+    /// Frames whose stamps are of another clock.
+    latency_not_comparable: u64,
+    /// For how long the first frame was waited for, in vain.
+    waited_s: Option<f64>,
 }
 
 impl Report {
@@ -105,11 +126,14 @@ impl Report {
             counts,
             sequence,
             flows,
+            waited,
             ..
         } = checked;
         let clock = TscClock::get();
         let span = counts.span.map_or(0, |(first, last)| last.since(first));
         let span_s = clock.to_ns(span).0 as f64 / 1e9;
+        let latency = counts.latency.view().percentiles();
+        let comparable = !recorded && (latency.count > 0 || counts.not_comparable == 0);
         Self {
             base,
             pattern: args.pattern.name(),
@@ -126,12 +150,19 @@ impl Report {
             flows,
             restarts: sequence.resyncs,
             rate_pps: counts.received.saturating_sub(1) as f64 / span_s.max(1e-9),
+            latency_ns: comparable.then(|| latency.into()),
             // The frames of a recording came long ago.
-            latency_ns: (!recorded).then(|| counts.latency.view().percentiles().into()),
+            latency_not_comparable: if recorded { 0 } else { counts.not_comparable },
+            waited_s: waited.map(|wait| wait.0 as f64 / 1e9),
         }
     }
 
     fn verdict(&self) -> anyhow::Result<()> {
+        if let Some(waited) = self.waited_s {
+            return Err(anyhow!(
+                "no frame of the generator's came, as it was sent, within {waited} s (--wait)"
+            ));
+        }
         if self.missing + self.duplicate + self.corrupt == 0 {
             return Ok(());
         }
@@ -163,6 +194,14 @@ impl fmt::Display for Report {
         if let Some(latency) = &self.latency_ns {
             writeln!(f, "latency   {latency}")?;
         }
+        if self.latency_not_comparable > 0 {
+            writeln!(
+                f,
+                "latency   not comparable of {} frames: their stamps are of another clock, as that \
+                 of another machine or of a recording",
+                self.latency_not_comparable
+            )?;
+        }
         Ok(())
     }
 }
@@ -171,7 +210,7 @@ impl fmt::Display for Report {
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let house = House::new(&args.run)?;
     house.expect_one_loop()?;
-    let opened = ports::open(registry, &args.ports)?;
+    let (opened, filtered) = args.promisc.open(registry, &args.ports)?;
     let recorded = opened.iter().all(|port| port.capabilities().recorded);
     let queues = opened.len() * usize::from(args.queues);
     let pool = Mempool::new(PoolConfig {
@@ -197,10 +236,14 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     } else {
         ParseOptions::default()
     };
-    let idle = args.idle.or(args.count.map(|_| Duration::from_secs(1)));
+    let limit = |given: Option<Duration>, default| {
+        let limit = given.or(args.count.map(|_| default));
+        limit.map(|limit| Ns(limit.as_nanos() as u64))
+    };
     let until = Until {
         count: args.count,
-        idle: idle.map(|idle| Ns(idle.as_nanos() as u64)),
+        wait: limit(args.wait, WAIT),
+        idle: limit(args.idle, IDLE),
     };
     let content = Arc::new(Content::new(args.pattern, args.seed, MAX_PAYLOAD));
     let cache = pool.cache(CACHE).context("no packet buffers")?;
@@ -225,5 +268,8 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let base = ended.base("verify", &rig.views, &ledger);
     let report = Report::new(args, base, checked, recorded);
     ended.finish(&report, &ledger, stopped)?;
+    if report.received == 0 {
+        filtered.tell();
+    }
     Ok(report.verdict()?)
 }

@@ -301,11 +301,15 @@ fn wrong_options_are_told() {
     assert!(refused(&["--jitter", "0"]).contains("above 0"));
     assert!(refused(&["--jitter", "3600"]).contains("at most 600"));
     assert!(refused(&["--jitter", "1", "--root", "/x"]).contains("cannot be used with"));
-    let missing = pollux(&["--cores", "99999", "--jitter", "0.01"])
-        .output()
-        .unwrap();
-    assert_eq!(missing.status.code(), Some(1));
-    assert!(text(&missing.stderr).contains("cpu 99999"));
+    for args in [
+        &["--cores", "99999", "--jitter", "0.01"][..],
+        &["--cores=0,99998-99999"],
+    ] {
+        let message = refused(args);
+        assert!(message.contains("9999"), "{message}");
+        assert!(message.contains("this machine runs"), "{message}");
+        assert!(!message.contains("taskset"), "{message}");
+    }
 }
 
 #[test]

@@ -128,6 +128,18 @@ fn assert_shown(file: &str, folder: &Folder) {
     assert_eq!(likely("28")["particle"], "muon");
     assert!(likely("28")["pull"].as_f64().unwrap().abs() < 0.5);
     assert!(likely("0.001").get("particle").is_none());
+    // At 60 GeV/c every particle's ring is larger, by many standard deviations.
+    let far = likely("60");
+    assert!(
+        far.get("particle").is_none() && far["nearest"].is_string(),
+        "{far}"
+    );
+    let pull = far["pull"].as_f64().unwrap();
+    assert!(pull < -5.0, "{pull}");
+    let text = printed(&[file, "--event", "80", "--momentum", "60"]);
+    let nearest = far["nearest"].as_str().unwrap();
+    let says = format!("none fits; nearest: {nearest} ({pull:+.1})");
+    assert!(text.contains(&says), "no {says} in {text}");
     assert!(
         objects(&[file, "--event", "80"])[0]["rings"][0]
             .get("particle")

@@ -273,3 +273,25 @@ fn nobody_has_to_read_to_the_end() {
             .contains("\"forwarded\": 10")
     );
 }
+
+#[test]
+fn an_address_may_be_a_name() {
+    let run = |address| {
+        let args = [
+            "null:size=0",
+            "--seconds",
+            "0.05",
+            "--quiet",
+            "--metrics",
+            address,
+        ];
+        crate::support::run("verify", &args)
+    };
+    let output = run("localhost:0");
+    let message = crate::support::text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{message}");
+    let output = run("localhost");
+    let message = crate::support::text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("localhost:8080"), "{message}");
+}

@@ -206,11 +206,18 @@ impl Running {
 
     /// Waits for its end with this status; the report.
     #[track_caller]
-    pub(crate) fn report(mut self, status: i32) -> Value {
+    pub(crate) fn report(self, status: i32) -> Value {
+        self.report_and_message(status).0
+    }
+
+    /// The same, with what it has said on standard error.
+    #[track_caller]
+    pub(crate) fn report_and_message(mut self, status: i32) -> (Value, String) {
         let ended = self.child.wait().unwrap();
-        assert_eq!(ended.code(), Some(status), "{}", self.stderr());
+        let message = self.stderr();
+        assert_eq!(ended.code(), Some(status), "{message}");
         let report = fs::read(self.folder.path().join("report.json")).unwrap();
-        serde_json::from_slice(&report).unwrap()
+        (serde_json::from_slice(&report).unwrap(), message)
     }
 }
 

@@ -1,8 +1,9 @@
 //! `pollux verify`.
 
+use pollux_netns::Cable;
 use serde_json::Value;
 
-use crate::support::{Capture, Folder, datagram, packets, refused, reported, run, text};
+use crate::support::{Capture, Folder, Running, datagram, packets, refused, reported, run, text};
 
 const SEED: &str = "11";
 
@@ -156,6 +157,50 @@ fn all_ends_of_a_run() {
         (&report["received"], &report["missing"]),
         (&1.into(), &1.into())
     );
+}
+
+#[test]
+fn a_run_that_gets_nothing_ends() {
+    // Frames that are none of the generator's come all the time.
+    for options in [&["--wait", "0.1"][..], &["--wait", "0.1", "--count", "7"]] {
+        let args = [&["null"], options].concat();
+        let report = reported("verify", &args, 1);
+        assert_eq!(
+            (&report["received"], &report["waited_s"]),
+            (&0.into(), &0.1.into())
+        );
+        assert!(report["foreign"].as_u64().unwrap() > 0);
+        let message = refused("verify", &args, 1);
+        assert!(message.contains("within 0.1 s (--wait)"), "{message}");
+    }
+    // It is for the first frame alone.
+    let frames = generated();
+    let report = verified(&frames, &["--count", "500", "--wait", "1e-6"], 0);
+    assert!(report["waited_s"].is_null());
+}
+
+#[test]
+fn stamps_of_another_clock_make_no_latency() {
+    let Some(cable) = Cable::bare(1500) else {
+        return;
+    };
+    let mut frames = generated();
+    // At byte 8 behind the headers: when a frame was made.
+    for (n, frame) in frames.iter_mut().enumerate() {
+        let sent = if n % 2 == 0 { 0 } else { u64::MAX / 2 };
+        frame[50..58].copy_from_slice(&u64::to_le_bytes(sent));
+        frame[40..42].fill(0); // no UDP checksum
+    }
+    let capture = Capture::of_frames(&frames);
+    let verify = "verify af_packet:vb --ring 8192 --seed 11 --count 500";
+    let mut verify = Running::start(&cable.b, verify);
+    verify.wait_for_ports();
+    let replay = format!("replay {} af_packet:va", capture.path.display());
+    Running::start(&cable.a, &replay).report(0);
+    let (came, _) = verify.report_and_message(0);
+    assert_eq!(came["received"], 500, "{came:#}");
+    assert!(came["latency_ns"].is_null(), "{came:#}");
+    assert_eq!(came["latency_not_comparable"], 500);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use pollux_netns::Cable;
 
-use crate::support::Running;
+use crate::support::{Folder, Running, text};
 
 #[test]
 fn what_is_generated_is_verified() {
@@ -53,4 +53,81 @@ fn frames_are_sent_back_by_who_swaps_them() {
     );
     assert_eq!(forwarded["forwarded"], 5000);
     assert_eq!(forwarded["ports"][0]["tx_packets"], 5000);
+}
+
+/// A cable whose near end is in a bridge, `bridge0`: an interface that filters by address, as a NIC does
+/// and a veth does not.
+fn bridged() -> Option<Cable> {
+    let cable = Cable::bare(1500)?;
+    cable
+        .a
+        .ip("link add name bridge0 address 02:00:00:00:00:0e type bridge");
+    cable.a.ip("link set va master bridge0");
+    cable.a.ip("link set bridge0 up");
+    Some(cable)
+}
+
+#[test]
+fn what_is_sent_to_whomever_is_verified() {
+    let Some(cable) = bridged() else {
+        return;
+    };
+    for port in ["af_packet", "af_xdp"] {
+        let verify = format!("verify {port}:bridge0 --ring 8192 --count 500");
+        let mut verify = Running::start(&cable.a, &verify);
+        verify.wait_for_ports();
+        let generate = "generate af_packet:vb --rate 20k --count 500";
+        Running::start(&cable.b, generate).report(0);
+        let came = verify.report(0);
+        assert_eq!(came["received"], 500, "{port}");
+        assert_eq!(came["ports"][0]["spec"], format!("{port}:bridge0"));
+    }
+    // In the same way: who sends, and the frames.
+    let folder = Folder::new();
+    let path = folder.path("x.pcapng");
+    let capture = format!("capture af_packet:bridge0 --count 10 -o {}", path.display());
+    let mut capture = Running::start(&cable.a, &capture);
+    capture.wait_for_ports();
+    Running::start(&cable.b, "generate af_packet:vb --rate 1k --count 20").report(0);
+    assert_eq!(capture.report(0)["written"], 10);
+}
+
+#[test]
+fn a_filter_that_lets_nothing_through_is_named() {
+    let Some(cable) = bridged() else {
+        return;
+    };
+    for options in ["--no-promisc", ""] {
+        let spec = if options.is_empty() {
+            ",promisc=off"
+        } else {
+            ""
+        };
+        let verify = format!("verify af_packet:bridge0{spec} {options} --count 50 --wait 2");
+        let mut verify = Running::start(&cable.a, &verify);
+        verify.wait_for_ports();
+        Running::start(&cable.b, "generate af_packet:vb --count 50").report(0);
+        let (came, message) = verify.report_and_message(1);
+        assert_eq!(
+            (&came["received"], &came["missing"]),
+            (&0.into(), &50.into())
+        );
+        assert!(message.contains("02:00:00:00:00:0e"), "{message}");
+        assert!(message.contains("--dst-mac"), "{message}");
+        assert!(message.contains("within 2 s (--wait)"), "{message}");
+    }
+    // Sent to its own address, frames come.
+    let mut verify = Running::start(&cable.a, "verify af_packet:bridge0 --no-promisc --count 50");
+    verify.wait_for_ports();
+    let generate = "generate af_packet:vb --count 50 --dst-mac 02:00:00:00:00:0e";
+    Running::start(&cable.b, generate).report(0);
+    let (_, message) = verify.report_and_message(0);
+    assert!(!message.contains("hint"), "{message}");
+    let streams =
+        "ip netns exec NAME POLLUX streams --port af_packet:bridge0 --no-promisc --duration 0.1";
+    let streams = streams.replace("NAME", cable.a.name());
+    let streams = streams.replace("POLLUX", env!("CARGO_BIN_EXE_pollux"));
+    let output = pollux_netns::run(&streams);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("hint: nothing came; af_packet:bridge0"));
 }

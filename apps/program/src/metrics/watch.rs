@@ -9,6 +9,7 @@ use axum::routing::get;
 use pollux_pmd::{Ledger, Port, Started};
 
 use super::{Page, Source, routes};
+use crate::address;
 use crate::http::Server;
 use crate::ports::PortView;
 
@@ -22,7 +23,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 #[group(skip)]
 pub struct Options {
     /// Serve Prometheus metrics at http://ADDRESS:PORT/metrics while the run lasts
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     metrics: Option<SocketAddr>,
 }
 
