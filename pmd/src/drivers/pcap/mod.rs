@@ -1,8 +1,8 @@
 //! Capture files as a port: receives the frames of one file, sends into another.
 //!
 //! Reads pcap (microseconds and nanoseconds, both byte orders) and pcapng (several sections and
-//! interfaces, any time resolution) through a window, so a file of any size is read in constant
-//! memory; writes pcapng with stamps in nanoseconds.
+//! interfaces, any time resolution), plain or compressed by gzip or zstd, through a window, so a
+//! file of any size is read in constant memory; writes pcapng with stamps in nanoseconds.
 //!
 //! A replay is deterministic: the stamps never step back, the ordinal of a frame is its number in
 //! the file, and each frame belongs to one queue by its flow alone. A frame that the capture had
@@ -17,6 +17,7 @@ mod link;
 mod pcapng;
 mod reader;
 mod rx;
+mod source;
 mod tx;
 mod window;
 mod writer;
@@ -44,7 +45,7 @@ pub(crate) const DESCRIPTION: Description = Description {
             key: "rx",
             values: "FILE",
             default: "receives nothing",
-            text: "the capture to receive: pcap or pcapng",
+            text: "the capture to receive: pcap or pcapng, plain or compressed by gzip or zstd",
         },
         SpecOption {
             key: "tx",

@@ -19,8 +19,25 @@ pub(super) const MAX_RECORD: usize = 16 << 20;
 pub(super) enum CaptureError {
     #[error("cannot be read at byte {at}: {source}")]
     Io { at: u64, source: io::Error },
-    #[error("is no capture: it does not start with the magic number of pcap or pcapng")]
+    #[error(
+        "is no capture: it does not start with the magic number of pcap or pcapng, plain or \
+         compressed by gzip or zstd"
+    )]
     NotACapture,
+    #[error(
+        "is truncated: its {packing} data end too early, {at} bytes into the capture; frames \
+         before that can be used"
+    )]
+    CutOff { packing: &'static str, at: u64 },
+    #[error(
+        "is damaged: its {packing} data cannot be unpacked {at} bytes into the capture: {source}; \
+         what follows cannot be read"
+    )]
+    Unpack {
+        packing: &'static str,
+        at: u64,
+        source: io::Error,
+    },
     #[error("is a capture of version {0}.{1}, which is not supported; convert it with editcap")]
     Version(u16, u16),
     #[error("is truncated: it ends inside the record at byte {0}; frames before it can be used")]
@@ -91,9 +108,10 @@ enum Format {
 impl Format {
     /// Reads the file header.
     fn read(window: &mut Window) -> Result<Self, CaptureError> {
-        let magic = window
-            .peek(4)
-            .map_err(|source| CaptureError::Io { at: 0, source })?;
+        if let Err(source) = window.peek(4) {
+            return Err(window.unreadable(source));
+        }
+        let magic = window.front();
         if magic.starts_with(&super::pcapng::SECTION_HEADER) {
             Ok(Self::Pcapng(Pcapng::new()))
         } else {
@@ -127,7 +145,7 @@ pub(super) struct Reader {
 impl Reader {
     /// Begins a file that is to be read so many times, one after the other; `None`: without end.
     pub(super) fn new(file: File, rounds: Option<u64>) -> Result<Self, CaptureError> {
-        let mut window = Window::new(file);
+        let mut window = Window::new(file).map_err(|source| CaptureError::Io { at: 0, source })?;
         let format = Format::read(&mut window)?;
         let latest = WireTime(0);
         Ok(Self {
@@ -178,10 +196,9 @@ impl Reader {
         if records == 0 || self.rounds.is_some_and(|rounds| rounds <= 1) {
             return Ok(false);
         }
-        let at = self.window.position();
-        self.window
-            .rewind()
-            .map_err(|source| CaptureError::Io { at, source })?;
+        if let Err(source) = self.window.rewind() {
+            return Err(self.window.unreadable(source));
+        }
         self.format = Format::read(&mut self.window)?;
         self.rounds = self.rounds.map(|rounds| rounds - 1);
         self.begin = self.index;
@@ -209,20 +226,37 @@ impl Reader {
 impl Window {
     /// The next `n` bytes, or the error for a file that ends before them.
     pub(super) fn need(&mut self, n: usize) -> Result<&[u8], CaptureError> {
+        if let Err(source) = self.peek(n) {
+            return Err(self.unreadable(source));
+        }
         let at = self.position();
-        let bytes = self
-            .peek(n)
-            .map_err(|source| CaptureError::Io { at, source })?;
-        bytes.get(..n).ok_or(CaptureError::Truncated(at))
+        self.front().get(..n).ok_or(CaptureError::Truncated(at))
     }
 
     /// Whether the file ends here.
     pub(super) fn is_at_end(&mut self) -> Result<bool, CaptureError> {
+        match self.peek(1) {
+            Ok(bytes) => Ok(bytes.is_empty()),
+            Err(source) => Err(self.unreadable(source)),
+        }
+    }
+
+    /// What it means that nothing can be read here.
+    #[cold]
+    fn unreadable(&self, source: io::Error) -> CaptureError {
         let at = self.position();
-        let bytes = self
-            .peek(1)
-            .map_err(|source| CaptureError::Io { at, source })?;
-        Ok(bytes.is_empty())
+        // An error with a number is the system's, whatever the file is.
+        match self.packing() {
+            Some(packing) if source.kind() == io::ErrorKind::UnexpectedEof => {
+                CaptureError::CutOff { packing, at }
+            }
+            Some(packing) if source.raw_os_error().is_none() => CaptureError::Unpack {
+                packing,
+                at,
+                source,
+            },
+            _ => CaptureError::Io { at, source },
+        }
     }
 
     pub(super) fn damaged(&self, what: &'static str) -> CaptureError {

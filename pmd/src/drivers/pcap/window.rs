@@ -2,41 +2,48 @@
 //! in memory of a fixed size.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Seek};
+use std::io::{self, ErrorKind, Read as _};
+
+use super::source::Source;
 
 /// Bytes that the window shows at once, as long as no record is longer. The largest record of
 /// any libpcap tool is 256 KiB (MAXIMUM_SNAPLEN).
 const WINDOW: usize = 512 << 10;
 
 pub(super) struct Window {
-    file: File,
+    source: Source,
     buf: Vec<u8>,
     /// What was read and not yet consumed: `buf[start..end]`.
     start: usize,
     end: usize,
-    /// Position of `start` in the file.
+    /// Position of `start` in the file, or in what is unpacked of it.
     position: u64,
 }
 
 impl Window {
-    pub(super) fn new(file: File) -> Self {
-        Self {
-            file,
+    pub(super) fn new(file: File) -> io::Result<Self> {
+        Ok(Self {
+            source: Source::new(file)?,
             buf: vec![0; WINDOW],
             start: 0,
             end: 0,
             position: 0,
-        }
+        })
     }
 
-    /// Position in the file of the first byte that was not consumed.
+    /// What the file is compressed by.
+    pub(super) fn packing(&self) -> Option<&'static str> {
+        self.source.packing()
+    }
+
+    /// Position in the capture of the first byte that was not consumed.
     pub(super) fn position(&self) -> u64 {
         self.position
     }
 
     /// Goes back to the beginning of the file.
     pub(super) fn rewind(&mut self) -> io::Result<()> {
-        self.file.rewind()?;
+        self.source.rewind()?;
         (self.start, self.end, self.position) = (0, 0, 0);
         Ok(())
     }
@@ -70,7 +77,7 @@ impl Window {
             self.buf.resize(n, 0);
         }
         while self.end < n {
-            match self.file.read(&mut self.buf[self.end..]) {
+            match self.source.read(&mut self.buf[self.end..]) {
                 Ok(0) => break,
                 Ok(got) => self.end += got,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}

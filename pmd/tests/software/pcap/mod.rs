@@ -5,5 +5,6 @@ mod disk;
 mod faults;
 mod files;
 mod maker;
+mod packed;
 mod queues;
 mod support;
