@@ -1,5 +1,6 @@
 //! What the kernel knows of a network interface: netdevice(7). For all drivers that sit on one.
 
+mod holder;
 mod netlink;
 pub(super) mod packet;
 mod settings;
@@ -12,6 +13,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
+pub(super) use self::holder::holder;
 pub(super) use self::view::View;
 pub(super) use self::watch::Watch;
 use crate::driver::Megabits;

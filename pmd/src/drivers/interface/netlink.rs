@@ -12,8 +12,16 @@ const HEADER: usize = 16;
 const MESSAGE: usize = 16;
 
 /// linux/if_link.h
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const IFLA_TUN_NUM_QUEUES: u16 = 8;
+const IFLA_TUN_NUM_DISABLED_QUEUES: u16 = 9;
 const IFLA_STATS64: u16 = 23;
 const IFLA_CARRIER_CHANGES: u16 = 35;
+
+/// linux/netlink.h: the kind of an attribute without its flags.
+const NLA_TYPE_MASK: u16 = 0x3fff;
 
 /// The fields of `rtnl_link_stats64` (linux/if_link.h), which grows at its end. Their meaning:
 /// the kernel's Documentation/networking/statistics.rst.
@@ -54,6 +62,8 @@ pub(super) struct Report {
     /// How often the carrier came or went.
     pub(super) carrier_changes: u64,
     pub(super) counters: Vec<(&'static str, u64)>,
+    /// Of a tap with several queues: files that are attached to it, in whatever program.
+    pub(super) tap_queues: Option<u32>,
 }
 
 impl Netlink {
@@ -85,27 +95,52 @@ fn parse(message: &[u8], index: i32) -> Option<Report> {
         return None;
     }
     let mut report = Report::default();
-    let mut attributes = message.get(HEADER + MESSAGE..)?;
-    // Each attribute has its length, which counts the four bytes of the head, and its kind.
-    while let Some((&[a, b, c, d], _)) = attributes.split_first_chunk() {
-        let len = usize::from(u16::from_ne_bytes([a, b]));
-        let value = attributes.get(4..len)?;
-        match u16::from_ne_bytes([c, d]) {
-            IFLA_CARRIER_CHANGES => {
-                report.carrier_changes = u32::from_ne_bytes(value.try_into().ok()?).into();
-            }
+    for attribute in attributes(message.get(HEADER + MESSAGE..)?) {
+        let (kind, value) = attribute?;
+        match kind {
+            IFLA_CARRIER_CHANGES => report.carrier_changes = number(value)?.into(),
             IFLA_STATS64 => {
                 let (values, _) = value.as_chunks();
                 let values = values.iter().map(|&value| u64::from_ne_bytes(value));
                 report.counters = COUNTERS.into_iter().zip(values).collect();
             }
+            IFLA_LINKINFO => report.tap_queues = tap_queues(value),
             _ => {}
         }
-        attributes = attributes
-            .get(len.next_multiple_of(4)..)
-            .unwrap_or_default();
     }
     Some(report)
+}
+
+/// The queues in the description of a link, in use and set aside, if it is a tap that may have
+/// several.
+fn tap_queues(link: &[u8]) -> Option<u32> {
+    let find = |of, wanted| {
+        let mut all = attributes(of).flatten();
+        all.find_map(|(kind, value)| (kind == wanted).then_some(value))
+    };
+    if find(link, IFLA_INFO_KIND)? != b"tun\0" {
+        return None;
+    }
+    let data = find(link, IFLA_INFO_DATA)?;
+    let used = number(find(data, IFLA_TUN_NUM_QUEUES)?)?;
+    used.checked_add(number(find(data, IFLA_TUN_NUM_DISABLED_QUEUES)?)?)
+}
+
+fn number(value: &[u8]) -> Option<u32> {
+    Some(u32::from_ne_bytes(value.try_into().ok()?))
+}
+
+/// The kinds and values of attributes; the last is `None` where one is longer than what is left.
+fn attributes(mut rest: &[u8]) -> impl Iterator<Item = Option<(u16, &[u8])>> {
+    // Each has its length, which counts the four bytes of the head, and its kind.
+    std::iter::from_fn(move || {
+        let (&[a, b, c, d], _) = rest.split_first_chunk()?;
+        let len = usize::from(u16::from_ne_bytes([a, b]));
+        let value = rest.get(4..len);
+        let behind = rest.get(len.next_multiple_of(4)..);
+        rest = value.and(behind).unwrap_or_default();
+        Some(value.map(|value| (u16::from_ne_bytes([c, d]) & NLA_TYPE_MASK, value)))
+    })
 }
 
 #[cfg(test)]

@@ -52,4 +52,10 @@ impl View {
         let found = report.counters.iter().find(|(known, _)| *known == name);
         found.map(|&(_, value)| value)
     }
+
+    /// Files that are attached to a tap with several queues, in all programs; none for other
+    /// interfaces, or before Linux 4.17.
+    pub(in crate::drivers) fn tap_queues(&self) -> Option<u32> {
+        self.netlink.report(self.index)?.tap_queues
+    }
 }

@@ -7,7 +7,8 @@
 //! section 3.3); a system call moves one frame, straight into pool buffers or out of them. The
 //! interface is one end of a cable and the port is the other, so they have different addresses,
 //! the port sees every frame, and the interface's counters of sent frames are the port's received
-//! ones. What the kernel had no room for in a queue is
+//! ones. An interface is one port's: a second port, or program, that asks for it is refused, as the
+//! kernel would give each a part of the frames. What the kernel had no room for in a queue is
 //! [`Cause::KernelDrop`](crate::Cause::KernelDrop), in the ledger of the first queue.
 
 mod queue;
@@ -16,6 +17,7 @@ mod tx;
 
 use std::io;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use self::queue::Queue;
 use self::rx::{Drops, Rx};
@@ -25,7 +27,7 @@ use crate::driver::{
     Target,
 };
 use crate::drivers::Step;
-use crate::drivers::interface::{Control, Interface, View, Watch};
+use crate::drivers::interface::{Control, Interface, View, Watch, holder};
 use crate::net::MacAddr;
 use crate::port::{PortConfig, PortError};
 use crate::spec::{PortSpec, SpecError};
@@ -65,7 +67,10 @@ pub(crate) const DESCRIPTION: Description = Description {
     features: &[
         (Feature::Receive, Support::Yes),
         (Feature::Send, Support::Yes),
-        (Feature::MultiQueue, Support::Partly("64 each way")),
+        (
+            Feature::MultiQueue,
+            Support::Partly("64 each way, all of one port: a second port or program is refused"),
+        ),
         (
             Feature::Steering,
             Support::Partly("by flow: to the queue that sent last in it"),
@@ -101,6 +106,10 @@ const TAG: usize = 4;
 
 /// Most buffers that a frame may be in, for one system call.
 const MAX_SEGMENTS: usize = 64;
+
+/// How long a program that is ending may still have its queues: a child that it is starting has
+/// copies of them until it runs.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 struct Options {
     name: String,
@@ -186,23 +195,28 @@ fn refused(port: &str, (what, error): Step) -> PortError {
 
 impl Tap {
     fn new(spec: &PortSpec, options: &Options) -> Result<Self, Step> {
+        let what = "cannot use the tap interface";
+        let control = Control::new().map_err(|error| (what, error))?;
+        // Before a queue of ours takes frames away from whoever has it.
+        if let Ok(there) = Interface::find(&control, &options.name) {
+            expect_queues(&there, 0).map_err(|error| (what, error))?;
+        }
         let keeper = Queue::attach(&options.name)
             .map_err(|error| ("cannot make the tap interface", error))?;
-        keeper
-            .stand_aside()
-            .map_err(|error| ("cannot use the tap interface", error))?;
+        keeper.stand_aside().map_err(|error| (what, error))?;
+        let find = || {
+            Interface::find(&control, &options.name)
+                .map_err(|error| (what, io::Error::other(error)))
+        };
+        let interface = find()?;
+        // Another may have come in between.
+        expect_queues(&interface, 1).map_err(|error| (what, error))?;
+        let index = interface.index;
         if let Some(persist) = options.persist {
             keeper
                 .persist(persist)
                 .map_err(|error| ("cannot have the tap interface kept", error))?;
         }
-        let what = "cannot ask about the tap interface";
-        let control = Control::new().map_err(|error| (what, error))?;
-        let find = || {
-            Interface::find(&control, &options.name)
-                .map_err(|error| (what, io::Error::other(error)))
-        };
-        let index = find()?.index;
         if let Some(mtu) = options.mtu {
             control
                 .set_mtu(index, mtu)
@@ -274,6 +288,25 @@ impl Tap {
         }
         Ok(queues)
     }
+}
+
+/// Refuses an interface that has more queues than the port's own, of another port or program: the
+/// kernel would share the frames out to both.
+fn expect_queues(interface: &Interface, own: u32) -> io::Result<()> {
+    let (view, began) = (View::new(interface)?, Instant::now());
+    while view.tap_queues().is_some_and(|queues| queues > own) {
+        if began.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(5));
+            continue;
+        }
+        let who = holder(&[&format!("iff:\t{}", interface.name)], own as usize);
+        let who = who.unwrap_or_else(|| "another program".into());
+        return Err(io::Error::other(format!(
+            "{who} has it, and each would get a part of the frames; stop that, or choose another \
+             name"
+        )));
+    }
+    Ok(())
 }
 
 /// A local address (IEEE 802-2014 section 8.4) for the other end of the cable.

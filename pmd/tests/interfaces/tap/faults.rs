@@ -1,5 +1,7 @@
 //! Frames that are lost have a cause; what cannot work says why; an interface that goes is told.
 
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use pollux_mempool::{Mempool, PoolConfig};
@@ -200,6 +202,58 @@ fn a_name_that_cannot_be_says_why() {
             "{name}: {text}"
         );
     }
+}
+
+#[test]
+fn an_interface_that_has_a_port_is_refused_to_another() {
+    let Some((namespace, mut port)) = tap("", 2, 1024) else {
+        return;
+    };
+    let error = refused(&namespace, "tap:pol0,mtu=9000,persist");
+    assert!(!error.is_usage());
+    let told = error.to_string();
+    assert!(told.contains("this program itself has it"), "{told}");
+    assert!(told.contains("choose another name"), "{told}");
+    let shown = namespace.ip("link show pol0");
+    assert!(shown.contains("mtu 1500"), "it is as it was: {shown}");
+    // All frames are the first port's.
+    for flow in 0..20 {
+        namespace.peer(7000 + flow).send(b"whole").unwrap();
+    }
+    assert_eq!(port.receive(20).len(), 20);
+    assert_eq!(port.stop().from_wire, 20);
+    Port::try_open(&namespace, TAP, 1, 64).unwrap().stop();
+}
+
+#[test]
+fn the_program_that_has_an_interface_is_named() {
+    const HOLD: &str = "import fcntl, struct, sys\n\
+        tun = open('/dev/net/tun', 'r+b', buffering=0)\n\
+        fcntl.ioctl(tun, 0x400454ca, struct.pack('16sH22x', b'pol0', 0x1102))\n\
+        print('has it', flush=True)\n\
+        sys.stdin.read()";
+    let Some(namespace) = Namespace::new() else {
+        return;
+    };
+    let held = namespace.within(|| {
+        let mut python = Command::new("python3");
+        python.args(["-c", HOLD]).stdin(Stdio::piped());
+        python.stdout(Stdio::piped()).spawn()
+    });
+    let Ok(mut held) = held else {
+        println!("skipped: no python3 program");
+        return;
+    };
+    let mut said = String::new();
+    let mut from = BufReader::new(held.stdout.take().unwrap());
+    from.read_line(&mut said).unwrap();
+    assert_eq!(said.trim(), "has it");
+    let told = refused(&namespace, "tap:pol0").to_string();
+    let who = format!("process {} (python3", held.id());
+    assert!(told.contains(&who), "{told}");
+    drop(held.stdin.take());
+    held.wait().unwrap();
+    Port::try_open(&namespace, TAP, 1, 64).unwrap().stop();
 }
 
 #[test]

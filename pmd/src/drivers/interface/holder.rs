@@ -1,0 +1,44 @@
+//! Which program has a device of the kernel's open, for messages: proc_pid_fdinfo(5).
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+/// A process that has such a file, in words: `process 4711 (pollux)`. Of processes in this thread's
+/// network namespace, another rather than this one, in which only files beyond `own` count. `None`
+/// where it cannot be told: of processes of others only root sees the files.
+pub(in crate::drivers) fn holder(lines: &[&str], own: usize) -> Option<String> {
+    let this = std::process::id();
+    let here = fs::read_link("/proc/thread-self/ns/net").ok()?;
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let mut others = numbers.filter(|&process| process != this);
+    let found = others.find(|process| {
+        let process = format!("/proc/{process}");
+        fs::read_link(format!("{process}/ns/net")).is_ok_and(|namespace| namespace == here)
+            && files(Path::new(&process), lines) > 0
+    });
+    let Some(process) = found else {
+        let among_ours = files(Path::new("/proc/self"), lines) > own;
+        return among_ours.then(|| "this program itself".into());
+    };
+    let mut words = format!("process {process}");
+    if let Ok(name) = fs::read_to_string(format!("/proc/{process}/comm")) {
+        let _ = write!(words, " ({})", name.trim_end());
+    }
+    Some(words)
+}
+
+/// Open files of a process of which the kernel says all these lines.
+fn files(process: &Path, lines: &[&str]) -> usize {
+    let Ok(infos) = fs::read_dir(process.join("fdinfo")) else {
+        return 0;
+    };
+    let texts = infos.filter_map(|info| fs::read_to_string(info.ok()?.path()).ok());
+    let all = |text: &String| {
+        lines
+            .iter()
+            .all(|line| text.lines().any(|said| said == *line))
+    };
+    texts.filter(all).count()
+}
