@@ -104,6 +104,27 @@ impl fmt::Display for Link {
 /// Counters by name, in the device's order.
 pub type Statistics = Vec<(Cow<'static, str>, u64)>;
 
+/// Numbers of queues in order, for people: `0-2, 5`.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueList<'a>(pub &'a [u16]);
+
+impl fmt::Display for QueueList<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let runs = self
+            .0
+            .chunk_by(|a, b| a.checked_add(1).is_some_and(|next| next == *b));
+        for (i, run) in runs.enumerate() {
+            f.write_str(if i == 0 { "" } else { ", " })?;
+            match run {
+                [] => {}
+                [one] => write!(f, "{one}")?,
+                [first, .., last] => write!(f, "{first}-{last}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The queues of a started device, in order.
 pub struct Queues {
     /// Receive side.
@@ -123,6 +144,19 @@ pub trait Driver: Send {
     /// Says what the device offers instead.
     fn validate(&self, _config: &PortConfig) -> Result<(), PortError> {
         Ok(())
+    }
+
+    /// Receive queues over which the device shares frames out, whatever is configured: those of a
+    /// queue that the port does not have never come. 1 where it shares them out to the port's
+    /// queues alone.
+    fn spread(&self) -> u16 {
+        1
+    }
+
+    /// Receive queues, by the device's numbers, that have frames of the port's kind and that no port
+    /// of this process takes them from. Of a started device; for housekeeping.
+    fn unpolled(&self) -> Vec<u16> {
+        Vec::new()
     }
 
     /// Sets the device up as configured and starts it.
@@ -244,4 +278,21 @@ pub trait TxDriver: Send {
 
     /// The last call: completes what is on its way.
     fn finish(&mut self, _sent: &mut Sent) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::QueueList;
+
+    #[test]
+    fn numbers_of_queues_that_follow_each_other_are_put_together() {
+        for (queues, told) in [
+            (&[][..], ""),
+            (&[3], "3"),
+            (&[1, 2, 3], "1-3"),
+            (&[0, 1, 5, 7, 8, u16::MAX], "0-1, 5, 7-8, 65535"),
+        ] {
+            assert_eq!(QueueList(queues).to_string(), told);
+        }
+    }
 }

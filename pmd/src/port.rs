@@ -227,6 +227,13 @@ impl<S> Port<S> {
         self.driver.capabilities()
     }
 
+    /// Receive queues that the port needs to get all frames: the device shares frames out over so
+    /// many, however many are configured. 1 where it shares them out to the configured ones alone.
+    #[must_use]
+    pub fn spread(&self) -> u16 {
+        self.driver.spread().max(1)
+    }
+
     /// The link now, as far as the device can tell. May enter the kernel, as may
     /// [`statistics`](Self::statistics): both are for a housekeeping thread, which sees a change
     /// when it looks again.
@@ -370,6 +377,12 @@ impl Port<Configured> {
 }
 
 impl Port<Started> {
+    /// Receive queues of the device, by its own numbers, whose frames no port of this process gets.
+    #[must_use]
+    pub fn unpolled(&self) -> Vec<u16> {
+        self.driver.unpolled()
+    }
+
     /// Stops the device. Takes all the port's queues back; frames that are still in a receive
     /// queue are counted as [`Cause::Aborted`](crate::Cause::Aborted).
     ///

@@ -5,6 +5,7 @@
 pub(super) const BPF_MAP_CREATE: libc::c_int = 0;
 pub(super) const BPF_MAP_LOOKUP_ELEM: libc::c_int = 1;
 pub(super) const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
+pub(super) const BPF_MAP_DELETE_ELEM: libc::c_int = 3;
 pub(super) const BPF_PROG_LOAD: libc::c_int = 5;
 #[cfg(test)]
 pub(super) const BPF_PROG_TEST_RUN: libc::c_int = 10;

@@ -1,11 +1,11 @@
 //! What the queues of a started port share: the attached program, the sockets, the maps.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use std::{io, mem};
 
-use super::bpf::{Link, Map};
 use super::quarantine::{Probe, UmemQuarantine};
+use super::redirect::{Drops, Redirect};
 use super::socket::{Socket, Statistics};
 use super::steer::Rules;
 use super::umem::Posted;
@@ -16,39 +16,36 @@ use crate::drivers::interface::packet::Membership;
 /// frame that was sent from there is gone.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Goes with the last queue: the program is detached, so that no frame comes any more; the sockets
-/// are closed, and when the kernel has let go of the buffers, these go to the pool.
+/// Goes with the last queue: the program has no socket of the port's any more, and is detached if no
+/// other port has it, so that no frame comes; the sockets are closed, and when the kernel has let go
+/// of the buffers, these go to the pool.
 pub(super) struct Attachment {
-    link: Mutex<Option<Link>>,
+    redirect: Mutex<Option<Arc<Redirect>>>,
+    /// Of the program, if it drops frames. Readable to the end.
+    drops: OnceLock<Arc<Drops>>,
     rules: Option<Rules>,
     /// Has the interface receive what it would not by itself.
     membership: Option<Membership>,
     sockets: Vec<Socket>,
     /// For the first sockets, as many as are bound.
     bound: Mutex<Vec<Probe>>,
-    map: Map<u32>,
-    /// Counts what the program has dropped.
-    drops: Option<Map<u64>>,
     quarantine: Arc<UmemQuarantine>,
 }
 
 impl Attachment {
     pub(super) fn new(
         sockets: Vec<Socket>,
-        map: Map<u32>,
-        drops: Option<Map<u64>>,
         membership: Option<Membership>,
         rules: Rules,
         quarantine: Arc<UmemQuarantine>,
     ) -> Self {
         Self {
-            link: Mutex::default(),
+            redirect: Mutex::default(),
+            drops: OnceLock::new(),
             rules: Some(rules),
             membership,
             sockets,
             bound: Mutex::default(),
-            map,
-            drops,
             quarantine,
         }
     }
@@ -66,38 +63,48 @@ impl Attachment {
         bound.push(probe);
     }
 
-    /// Which socket has the frames of which queue of the NIC.
-    pub(super) fn map(&self) -> &Map<u32> {
-        &self.map
-    }
-
-    /// The counter of what the program drops, if it does.
-    pub(super) fn drops(&self) -> Option<&Map<u64>> {
-        self.drops.as_ref()
-    }
-
-    /// Keeps the program attached from now on.
-    pub(super) fn attach(&self, link: Link) {
-        *self.link.lock().unwrap_or_else(PoisonError::into_inner) = Some(link);
-    }
-
-    /// Detaches the program: no more frames.
-    pub(super) fn detach(&self) {
-        let link = self
-            .link
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if link.is_some() {
-            drop(link);
-            // Another core may be putting a frame into a ring at this moment.
-            std::thread::sleep(Duration::from_millis(1));
+    /// Has the program give the first sockets, which are bound, the frames of their queues, as many
+    /// as are to receive.
+    pub(super) fn attach(&self, redirect: Arc<Redirect>, receivers: usize) -> io::Result<()> {
+        if let Some(drops) = redirect.drops() {
+            let _ = self.drops.set(drops);
         }
+        // Kept before: what has been given is taken back at the end.
+        *self.redirect() = Some(Arc::clone(&redirect));
+        let bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut receivers = bound.iter().zip(&self.sockets).take(receivers);
+        receivers.try_for_each(|(probe, socket)| redirect.give(probe.queue(), socket))
     }
 
-    /// Frames that the program has dropped since it was attached.
-    pub(super) fn dropped_by_program(&self) -> u64 {
-        self.drops().map_or(0, |map| map.count().unwrap_or(0))
+    /// No more frames for the port's queues.
+    pub(super) fn detach(&self) {
+        let Some(redirect) = self.redirect().take() else {
+            return;
+        };
+        let bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        redirect.take_back(bound.iter().map(Probe::queue));
+        drop((redirect, bound));
+        // Another core may be putting a frame into a ring at this moment.
+        std::thread::sleep(Duration::from_millis(1));
+    }
+
+    fn redirect(&self) -> MutexGuard<'_, Option<Arc<Redirect>>> {
+        self.redirect.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Of this many queues of the NIC, those whose frames no port of this process has; none where
+    /// the port is not to receive.
+    pub(super) fn unpolled(&self, all: u16) -> Vec<u16> {
+        let redirect = self.redirect();
+        let program = redirect.iter();
+        program
+            .flat_map(|program| (0..all).filter(|&queue| !program.has(queue.into())))
+            .collect()
+    }
+
+    /// Frames that the program has dropped, and that no port has counted.
+    pub(super) fn take_dropped_by_program(&self) -> u64 {
+        self.drops.get().map_or(0, |drops| drops.take())
     }
 
     /// What the kernel counts for each queue's socket.

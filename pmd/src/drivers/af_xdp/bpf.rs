@@ -90,15 +90,6 @@ impl<V> Map<V> {
         })
     }
 
-    /// A map that is none, for tests: every call on it fails.
-    #[cfg(any(test, fuzzing))]
-    pub(super) fn dummy(fd: OwnedFd) -> Self {
-        Self {
-            fd,
-            of: std::marker::PhantomData,
-        }
-    }
-
     #[allow(clippy::trivially_copy_pass_by_ref)] // its address is what the kernel is told
     fn element(&self, key: &u32, value: u64) -> MapElement {
         MapElement {
@@ -120,10 +111,20 @@ impl Map<u32> {
     /// Gives a queue's frames to a socket.
     pub(super) fn insert(&self, queue: u32, socket: impl AsFd) -> io::Result<()> {
         let fd = socket.as_fd().as_raw_fd() as u32;
-        let mut attributes = self.element(&queue, address(&fd));
-        // SAFETY: the attributes of BPF_MAP_UPDATE_ELEM; key and value live for the call and have
-        // the sizes that the map was made with.
-        unsafe { bpf(abi::BPF_MAP_UPDATE_ELEM, &mut attributes) }.map(drop)
+        self.change(abi::BPF_MAP_UPDATE_ELEM, queue, Some(fd))
+    }
+
+    /// Gives a queue's frames to no socket.
+    pub(super) fn remove(&self, queue: u32) -> io::Result<()> {
+        self.change(abi::BPF_MAP_DELETE_ELEM, queue, None)
+    }
+
+    fn change(&self, command: libc::c_int, queue: u32, fd: Option<u32>) -> io::Result<()> {
+        let mut attributes = self.element(&queue, fd.as_ref().map_or(0, address));
+        // SAFETY: the attributes of BPF_MAP_UPDATE_ELEM and BPF_MAP_DELETE_ELEM; key and value, of
+        // which the second command has none, live for the call and have the sizes that the map was
+        // made with.
+        unsafe { bpf(command, &mut attributes) }.map(drop)
     }
 }
 

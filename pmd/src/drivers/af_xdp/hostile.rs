@@ -8,7 +8,7 @@ use pollux_mempool::{BurstMut, Mempool, PoolCache};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 use super::attachment::Attachment;
-use super::bpf::Map;
+
 use super::quarantine::UmemQuarantine;
 use super::ring::kernel::Side;
 use super::ring::{Consumer, Entry, Layout, Producer};
@@ -55,10 +55,9 @@ fn shared() -> Option<(Arc<Attachment>, Arc<Watch>)> {
     let control = Control::new().ok()?;
     let lo = Interface::find(&control, "lo").ok()?;
     let rules = Rules::insert(&lo, 0, &[]).ok()?;
-    let map = Map::dummy(memory()?);
     let sockets = vec![Socket::dummy(memory()?)];
     let quarantine = Arc::new(UmemQuarantine::new("hostile", "lo", lo.index));
-    let attachment = Attachment::new(sockets, map, None, None, rules, quarantine);
+    let attachment = Attachment::new(sockets, None, rules, quarantine);
     Some((Arc::new(attachment), Arc::new(Watch::new(control, lo))))
 }
 

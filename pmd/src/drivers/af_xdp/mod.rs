@@ -8,7 +8,8 @@
 //! each way. Frames that are sent go from where they lie.
 //!
 //! Program, sockets and maps are made through bpf(2) and setsockopt(2) alone; they go with the last
-//! queue, in that order, or with the process. The buffers that the kernel had then are kept in
+//! queue, in that order, or with the process. Ports of one process on one interface, each with its
+//! own queues, share the program (`redirect.rs`). The buffers that the kernel had then are kept in
 //! quarantine until it has let go of them (`quarantine.rs`).
 //!
 //! Frames of NIC queues that are not the port's go on to the kernel. What the kernel has no buffer
@@ -27,6 +28,7 @@ pub mod hostile;
 mod options;
 mod program;
 mod quarantine;
+mod redirect;
 mod ring;
 mod rx;
 mod socket;
@@ -44,11 +46,11 @@ use self::quarantine::UmemQuarantine;
 use self::start::Setup;
 use self::umem::Umem;
 use crate::driver::{
-    Capabilities, Description, Driver, Feature, Link, Queues, RxDriver, Statistics, Support,
-    Target, TxDriver,
+    Capabilities, Description, Driver, Feature, Link, QueueList, Queues, RxDriver, Statistics,
+    Support, Target, TxDriver,
 };
 use crate::drivers::Step;
-use crate::drivers::interface::{Control, Interface, View, Watch};
+use crate::drivers::interface::{Control, Interface, View, Watch, holder};
 use crate::port::{PortConfig, PortError};
 use crate::spec::PortSpec;
 
@@ -118,6 +120,8 @@ struct AfXdp {
     interface: Interface,
     /// Each way, from the first that is the port's.
     queues: (u16, u16),
+    /// Receive queues of the NIC, if its driver says how many it has.
+    receiving: Option<u16>,
     link: Arc<Watch>,
     view: View,
     /// Of the queues, while they are there.
@@ -134,13 +138,14 @@ pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
     let control = Control::new().map_err(|error| device(error.to_string()))?;
     let interface =
         Interface::find(&control, &options.interface).map_err(|error| device(error.to_string()))?;
-    let all = steer::queues(&control, &interface).unwrap_or((MAX_QUEUES, MAX_QUEUES));
+    let told = steer::queues(&control, &interface);
+    let all = told.unwrap_or((MAX_QUEUES, MAX_QUEUES));
     let queues = (
-        all.0.saturating_sub(options.first_queue),
-        all.1.saturating_sub(options.first_queue),
+        all.0.saturating_sub(options.first_queue()),
+        all.1.saturating_sub(options.first_queue()),
     );
     if queues == (0, 0) {
-        let (name, first) = (&interface.name, options.first_queue);
+        let (name, first) = (&interface.name, options.first_queue());
         let what = format!(
             "{name} has {} queues to receive and {} to send, so none from {first} on",
             all.0, all.1
@@ -156,6 +161,7 @@ pub(crate) fn open(spec: &PortSpec) -> Result<Box<dyn Driver>, PortError> {
         options,
         interface,
         queues,
+        receiving: told.map(|(receiving, _)| receiving),
         link,
         view,
         shared: Weak::new(),
@@ -180,17 +186,67 @@ impl AfXdp {
         Ok(umem)
     }
 
+    /// Who has an XDP program on the interface, as far as it can be told.
+    fn holder(&self) -> Option<String> {
+        let interface = format!("ifindex:\t{}", self.interface.index);
+        holder(&["link_type:\txdp", &interface], 0)
+    }
+
+    /// What to do where another has the interface, or a queue of it.
+    fn taken(&self, queue: bool) -> String {
+        match (queue, self.holder()) {
+            (true, Some(who)) => format!("{who} has it: stop that, or take another queue="),
+            (true, None) => {
+                "another XDP socket is bound to it; stop that program, or take another \
+                             queue="
+                    .into()
+            }
+            (false, Some(who)) => format!(
+                "{who} has its XDP program there, and an interface has one: stop that, or have one \
+                 program open all the queues"
+            ),
+            (false, None) => format!(
+                "another XDP program is attached; `ip link set dev {} xdp off` detaches it",
+                self.interface.name
+            ),
+        }
+    }
+
+    /// Tells of queues whose frames do not come. Where `queue=` says which are wanted, the others
+    /// may be another port's.
+    fn tell_unpolled(&self, rx_queues: u16) {
+        let unpolled = Driver::unpolled(self);
+        if unpolled.is_empty() || rx_queues == 0 {
+            return;
+        }
+        let (name, all) = (&self.interface.name, self.receiving.unwrap_or_default());
+        let told = format!(
+            "{}: {} of the {all} queues of {name} are not received, {}: their frames go to the \
+             kernel",
+            self.spec,
+            unpolled.len(),
+            QueueList(&unpolled)
+        );
+        if self.options.queue.is_none() {
+            tracing::warn!(
+                "{told}; ask for {all} queues, or have the NIC use {rx_queues} (`ethtool -L {name} \
+                 combined {rx_queues}`)"
+            );
+        } else {
+            tracing::info!("{told}");
+        }
+    }
+
     fn refused(&self, (what, error): Step) -> PortError {
+        let taken = match error.raw_os_error() {
+            Some(libc::EBUSY) => Some(self.taken(what.contains("queue"))),
+            Some(libc::EEXIST) => Some(self.taken(false)),
+            _ => None,
+        };
         let hint = match error.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => {
                 "AF_XDP needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: run as root, or once `sudo \
                  setcap cap_net_raw,cap_net_admin,cap_bpf+ep PROGRAM`"
-            }
-            Some(libc::EBUSY) if what.contains("queue") => {
-                "another XDP socket is bound to it; stop that program, or take another queue="
-            }
-            Some(libc::EBUSY | libc::EEXIST) => {
-                "another XDP program is attached; `ip link set dev IF xdp off` detaches it"
             }
             Some(libc::ENOBUFS | libc::ENOMEM) => {
                 "locked memory is limited: raise it with `ulimit -l unlimited`, or ask for a \
@@ -221,7 +277,7 @@ impl AfXdp {
         PortError::System {
             port: self.spec.clone(),
             what: format!("{what} on {}", self.interface.name),
-            hint: hint.into(),
+            hint: taken.unwrap_or_else(|| hint.into()),
             error,
         }
     }
@@ -254,6 +310,19 @@ impl Driver for AfXdp {
         }
     }
 
+    /// All queues of the NIC, unless `queue=` says which are wanted.
+    fn spread(&self) -> u16 {
+        match self.options.queue {
+            None => self.receiving.unwrap_or(1),
+            Some(_) => 1,
+        }
+    }
+
+    fn unpolled(&self) -> Vec<u16> {
+        let shared = self.shared.upgrade().zip(self.receiving);
+        shared.map_or_else(Vec::new, |(shared, all)| shared.unpolled(all))
+    }
+
     fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {
         let umem = self.umem(config)?;
         // Of queues that are not among those of this start, nothing else would ask.
@@ -280,6 +349,7 @@ impl Driver for AfXdp {
             tracing::info!("{name}: the kernel copies");
         }
         self.shared = Arc::downgrade(&started.shared);
+        self.tell_unpolled(config.rx_queues);
         Ok(Queues {
             rx: started
                 .rx

@@ -13,7 +13,8 @@ pub(super) const OPTIONS: &[SpecOption] = &[
         key: "queue",
         values: "N",
         default: "0",
-        text: "first of the NIC's queues; the port's own follow it",
+        text: "first of the NIC's queues; the port's own follow it. Ports of one program can have \
+               different queues of one interface: they share the XDP program",
     },
     SpecOption {
         key: "ring",
@@ -82,7 +83,8 @@ pub(super) enum Other {
 
 pub(super) struct Options {
     pub(super) interface: String,
-    pub(super) first_queue: u16,
+    /// The first of the port's queues, if it is named.
+    pub(super) queue: Option<u16>,
     pub(super) ring: Option<usize>,
     /// XDP_COPY, XDP_ZEROCOPY or neither.
     pub(super) mode: u16,
@@ -98,6 +100,11 @@ pub(super) struct Options {
 }
 
 impl Options {
+    /// The first of the port's queues, by the NIC's numbers.
+    pub(super) fn first_queue(&self) -> u16 {
+        self.queue.unwrap_or(0)
+    }
+
     pub(super) fn parse(spec: &PortSpec) -> Result<Self, SpecError> {
         let ports = spec.option("ports").map(|text| {
             range(text).ok_or_else(|| {
@@ -133,7 +140,7 @@ impl Options {
         }
         Ok(Self {
             interface: spec.target().unwrap_or_default().into(),
-            first_queue: spec.number("queue", 0..=4095)?.unwrap_or(0) as u16,
+            queue: spec.number("queue", 0..=4095)?.map(|n| n as u16),
             ring: spec.number("ring", 2..=1 << 20)?,
             mode,
             attach,

@@ -48,7 +48,6 @@ pub(super) struct Rx {
     shared: Arc<Attachment>,
     queue: usize,
     counted: Statistics,
-    counted_program: u64,
     link: Arc<Watch>,
     state: RxState,
     clock: TscClock,
@@ -82,7 +81,6 @@ impl Rx {
             shared,
             queue,
             counted: Statistics::default(),
-            counted_program: 0,
             link,
             state: RxState::Live,
             clock,
@@ -246,13 +244,11 @@ impl RxDriver for Rx {
 
     fn sync_counters(&mut self, tally: &mut Tally) {
         // What the program drops is no queue's: the first one counts it.
-        let program = if self.queue == 0 {
-            self.shared.dropped_by_program()
+        let filtered = if self.queue == 0 {
+            self.shared.take_dropped_by_program()
         } else {
             0
         };
-        let filtered = program.saturating_sub(self.counted_program);
-        self.counted_program += filtered;
         let before = self.counted;
         if let Some(now) = self.shared.socket(self.queue).statistics() {
             self.counted = now;

@@ -1,13 +1,11 @@
 //! Sets a port up: sockets and rings, then the buffers, then the program.
 
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use super::attachment::{Attachment, patiently};
-use super::bpf::{Link, Map, Program};
-use super::options::{Options, Other};
-use super::program::{self, Filter, Rest};
+use super::options::Options;
 use super::quarantine::{Probe, UmemQuarantine};
+use super::redirect::Redirect;
 use super::ring::{Consumer, Producer};
 use super::rx::{self, Rx};
 use super::socket::{COMPLETION, FILL, RX, Socket, TX};
@@ -122,25 +120,16 @@ impl Setup<'_> {
             let (receive, send) = (queue < rx_queues, queue < tx_queues);
             let (socket, rx, tx) = self.socket(queue == 0, receive, send)?;
             sockets.push(socket);
-            let number = u32::from(options.first_queue + queue);
+            let number = u32::from(options.first_queue() + queue);
             probes.push(self.quarantine.probe(number)?);
             received.extend(rx);
             sending.extend(tx);
         }
         let membership = Membership::new(self.interface.index, &options.filter)?;
-        let map = |error| ("cannot make a BPF map", error);
-        let first = u32::from(options.first_queue);
-        let map_of_sockets = Map::of_sockets(first + u32::from(rx_queues).max(1)).map_err(map)?;
-        let drops = match options.other {
-            Other::Drop => Some(Map::of_counter().map_err(map)?),
-            Other::Port | Other::Kernel => None,
-        };
-        let rules = Rules::insert(self.interface, options.first_queue, &options.steer)
+        let rules = Rules::insert(self.interface, options.first_queue(), &options.steer)
             .map_err(|error| ("cannot steer UDP ports to queues", error))?;
         let shared = Arc::new(Attachment::new(
             sockets,
-            map_of_sockets,
-            drops,
             membership,
             rules,
             self.quarantine.clone(),
@@ -211,29 +200,9 @@ impl Setup<'_> {
     }
 
     fn attach(&self, shared: &Attachment, rx_queues: u16) -> Result<(), Step> {
-        let options = self.options;
-        let filter = match (options.other, shared.drops()) {
-            (Other::Port, _) => Filter::All,
-            (Other::Drop, Some(counter)) => Filter::Udp {
-                ports: options.ports.clone(),
-                rest: Rest::Drop(counter.as_fd()),
-            },
-            _ => Filter::Udp {
-                ports: options.ports.clone(),
-                rest: Rest::Kernel,
-            },
-        };
-        let code = program::assemble(shared.map().as_fd(), &filter);
-        let program = Program::load(&code).map_err(|error| ("cannot load a program", error))?;
-        for i in 0..rx_queues {
-            let queue = u32::from(options.first_queue + i);
-            let socket = shared.socket(usize::from(i));
-            let inserted = shared.map().insert(queue, socket);
-            inserted.map_err(|error| ("cannot give a queue's frames to a socket", error))?;
-        }
-        let link = patiently(|| Link::attach(&program, self.interface.index, options.attach))
-            .map_err(|error| ("cannot attach a program", error))?;
-        shared.attach(link);
-        Ok(())
+        let redirect = Redirect::join(self.interface, self.options)?;
+        shared
+            .attach(redirect, rx_queues.into())
+            .map_err(|error| ("cannot give a queue's frames to a socket", error))
     }
 }

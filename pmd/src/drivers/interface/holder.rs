@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// A process that has such a file, in words: `process 4711 (pollux)`. Of processes in this thread's
+/// A process that has such a file, in words: `process 4711 (testpmd)`, or `another Pollux program,
+/// process 4711 (pollux)`. Of processes in this thread's
 /// network namespace, another rather than this one, in which only files beyond `own` count. `None`
 /// where it cannot be told: of processes of others only root sees the files.
 pub(in crate::drivers) fn holder(lines: &[&str], own: usize) -> Option<String> {
@@ -22,7 +23,11 @@ pub(in crate::drivers) fn holder(lines: &[&str], own: usize) -> Option<String> {
         let among_ours = files(Path::new("/proc/self"), lines) > own;
         return among_ours.then(|| "this program itself".into());
     };
-    let mut words = format!("process {process}");
+    // What the memory of our packet pools is called.
+    let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
+    let ours = maps.contains("/memfd:pollux");
+    let mut words = if ours { "another Pollux program, " } else { "" }.to_string();
+    let _ = write!(words, "process {process}");
     if let Ok(name) = fs::read_to_string(format!("/proc/{process}/comm")) {
         let _ = write!(words, " ({})", name.trim_end());
     }

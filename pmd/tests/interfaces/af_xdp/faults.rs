@@ -123,7 +123,7 @@ fn an_interface_that_is_taken_says_by_what() {
     let began = Instant::now();
     let error = open_error(&net, "af_xdp:va");
     assert!(
-        error.contains("another XDP socket is bound to it"),
+        error.contains("this program itself has it: stop that, or take another queue="),
         "{error}"
     );
     assert!(began.elapsed() < PATIENCE);

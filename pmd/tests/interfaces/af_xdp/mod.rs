@@ -5,4 +5,5 @@ mod faults;
 mod life;
 mod others;
 mod quarantine;
+mod queues;
 mod traffic;

@@ -175,13 +175,18 @@ fn whatever_can_be_sent_is_sent() {
 
 /// A cable of two queues.
 pub(super) fn two_queues() -> Option<Cable> {
+    several_queues(2)
+}
+
+/// A cable of so many queues each way, at both ends.
+pub(super) fn several_queues(queues: u16) -> Option<Cable> {
     let cable = Cable {
         a: Namespace::new()?,
         b: Namespace::new()?,
     };
     cable.a.ip(&format!(
-        "link add va address 02:00:00:00:00:0a numrxqueues 2 numtxqueues 2 type veth \
-         peer name vb address 02:00:00:00:00:0b numrxqueues 2 numtxqueues 2 netns {}",
+        "link add va address 02:00:00:00:00:0a numrxqueues {queues} numtxqueues {queues} type veth \
+         peer name vb address 02:00:00:00:00:0b numrxqueues {queues} numtxqueues {queues} netns {}",
         cable.b.name()
     ));
     cable.a.ip("link set va up");
