@@ -42,9 +42,9 @@ pub struct Cli {
     #[command(flatten)]
     pub clock: ClockOption,
 
-    /// Receive queues of each port
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
-    pub queues: u16,
+    /// Receive queues of each port [default: as many as its device shares frames out over]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub queues: Option<u16>,
 
     /// Stop after so many seconds
     #[arg(long, value_name = "S", value_parser = seconds)]

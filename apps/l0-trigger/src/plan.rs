@@ -98,7 +98,7 @@ impl Plan {
             );
         }
         ensure!(
-            !demo || cli.queues == 1,
+            !demo || cli.queues.unwrap_or(1) == 1,
             "--queues is for other ports than the demonstration's"
         );
         ensure!(

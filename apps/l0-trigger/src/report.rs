@@ -77,6 +77,9 @@ pub struct PortReport {
     /// Where the arrival of its frames comes from, from which latencies count: `hardware`,
     /// `kernel`, `poll` or `read`; null for a port that does not receive.
     pub arrival_time: Option<&'static str>,
+    /// Receive queues of its device whose frames nobody gets, by the device's numbers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unpolled_queues: Vec<u16>,
 }
 
 #[derive(Debug, Serialize)]

@@ -22,7 +22,7 @@ use pollux_pmd::net::{MacAddr, ParseOptions, Reassembler, Responder};
 use pollux_pmd::port::{Configured, Port, PortConfig, Probed, Started, StartedPort};
 use pollux_pmd::{Capabilities, Ledger, Registry, RxQueue, Tally, TxQueue};
 use pollux_program::metrics::Books;
-use pollux_program::ports::PortView;
+use pollux_program::ports::{self, PortView};
 
 use crate::cli::Cli;
 use crate::clock::RunClock;
@@ -237,7 +237,10 @@ fn configure(
     // In the demonstration queue 0 carries the boards' frames, and queue 1 the answers.
     let (rx_queues, tx_queues) = match plan.emulator {
         Some(_) => (2, 2),
-        None => (cli.queues, port.capabilities().max_tx_queues.min(1)),
+        None => (
+            ports::rx_queues(&port, cli.queues),
+            port.capabilities().max_tx_queues.min(1),
+        ),
     };
     Ok(port.configure(PortConfig {
         rx_queues,

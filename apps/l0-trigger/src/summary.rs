@@ -24,6 +24,7 @@ fn port(view: &PortView) -> PortReport {
         rx_packets,
         rx_bytes,
         tx_packets,
+        unpolled_queues,
         ..
     } = view.traffic();
     PortReport {
@@ -32,6 +33,7 @@ fn port(view: &PortView) -> PortReport {
         rx_bytes,
         tx_packets,
         arrival_time: view.arrival_time().map(ArrivalTime::name),
+        unpolled_queues,
     }
 }
 

@@ -1,9 +1,9 @@
 //! Ports as programs take them from the command line, and what went through them.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use pollux_pmd::driver::Link;
+use pollux_pmd::driver::{Link, QueueList};
 use pollux_pmd::ledger::SentView;
 use pollux_pmd::{
     ArrivalTime, MemoryGrant, Port, PortError, Probed, Registry, RxQueue, Started, StartedPort,
@@ -54,6 +54,13 @@ pub fn open<S: AsRef<str>>(
         .collect()
 }
 
+/// Receive queues for a port: as many as were asked for, or else as many as it takes to get all
+/// frames; at least one.
+#[must_use]
+pub fn rx_queues<S>(port: &Port<S>, asked: Option<u16>) -> u16 {
+    asked.unwrap_or_else(|| port.spread()).max(1)
+}
+
 /// Gives every port its queues back. All are stopped, whatever one of them says.
 ///
 /// # Errors
@@ -86,6 +93,7 @@ pub struct PortView {
     rx: Vec<TallyView>,
     tx: Vec<SentView>,
     up: Arc<AtomicBool>,
+    unpolled: Arc<Mutex<Vec<u16>>>,
     arrival_time: Option<ArrivalTime>,
 }
 
@@ -104,6 +112,25 @@ pub struct Traffic {
     pub tx_bytes: u64,
     /// Frames that the port took, and its device refused.
     pub tx_errors: u64,
+    /// Receive queues of the device whose frames nobody gets, by its numbers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unpolled_queues: Vec<u16>,
+}
+
+impl Traffic {
+    /// What is not seen of the port's frames, in words; `None` if all are.
+    #[must_use]
+    pub fn unseen(&self) -> Option<String> {
+        let queues = &self.unpolled_queues;
+        (!queues.is_empty()).then(|| {
+            format!(
+                "{}: {} of its device's queues not received, {}; ask for more by --queues",
+                self.spec,
+                queues.len(),
+                QueueList(queues)
+            )
+        })
+    }
 }
 
 impl PortView {
@@ -121,6 +148,7 @@ impl PortView {
             rx: rx.iter().map(RxQueue::tally).collect(),
             tx: tx.iter().map(TxQueue::sent).collect(),
             up: Arc::new(port.link().up.into()),
+            unpolled: Arc::new(port.unpolled().into()),
             arrival_time: rx.first().map(RxQueue::arrival_time),
         }
     }
@@ -143,12 +171,14 @@ impl PortView {
         &self.tx
     }
 
-    /// Looks at the link again. May enter the kernel.
+    /// Looks at the link again, and at what nobody receives. May enter the kernel.
     #[must_use]
     pub fn look(&self, port: &Port<Started>) -> Link {
         let link = port.link();
         // Relaxed, as the load: it is told of the link alone.
         self.up.store(link.up, Ordering::Relaxed);
+        // Another port may have come for them.
+        *self.unpolled.lock().unwrap_or_else(PoisonError::into_inner) = port.unpolled();
         link
     }
 
@@ -163,6 +193,11 @@ impl PortView {
     pub fn traffic(&self) -> Traffic {
         let mut traffic = Traffic {
             spec: self.spec.clone(),
+            unpolled_queues: self
+                .unpolled
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
             ..Traffic::default()
         };
         for balance in self.rx.iter().map(TallyView::balance) {

@@ -14,7 +14,7 @@ use pollux_program::metrics::Watch;
 use pollux_program::ports::{self, PortView};
 
 use super::trial::{Losses, Trial};
-use crate::generate::{Flows, Rate, Sender};
+use crate::generate::{Flows, Outputs, Rate, Sender};
 use crate::house::{Begun, House, Rig};
 use crate::payload::Content;
 use crate::verify::{Checker, Until};
@@ -200,7 +200,7 @@ impl<'a> Stand<'a> {
         let sent = sent.inspect_err(|_| stop()).map_err(anyhow::Error::new)?;
         let (mut unsent, mut span_s, mut sender_taken_s) = (0, 0_f64, 0_f64);
         for (i, sent) in sent.into_iter().enumerate() {
-            self.tx.push(sent.tx);
+            self.tx.extend(sent.tx);
             unsent += sent.unsent;
             // The turn of each loop begins after those before it.
             span_s = span_s.max(sent.span_s - i as f64 / plan.rate);
@@ -249,7 +249,7 @@ impl<'a> Stand<'a> {
         let mut senders = Vec::new();
         for (i, (tx, flows)) in self.tx.drain(..).zip(&self.flows).enumerate() {
             senders.push(Sender {
-                tx,
+                tx: Outputs::new(vec![tx]).context("a loop has no queue")?,
                 cache: self.pool.cache(CACHE).context("no packet buffers")?,
                 flows: flows.clone().numbered_from(first),
                 sizes: [plan.bytes].into(),

@@ -17,7 +17,9 @@ use pollux_pmd::drivers::pcap::About;
 use pollux_pmd::lcore::launch;
 use pollux_pmd::mempool::time::WireTime;
 use pollux_pmd::mempool::{MbufConsumer, Mempool, PoolConfig, mbuf_ring};
-use pollux_pmd::{Ledger, PortConfig, PortSpec, Registry, RxQueue, StartedPort, Tally};
+use pollux_pmd::{
+    Ledger, Port, PortConfig, PortSpec, Probed, Registry, RxQueue, StartedPort, Tally,
+};
 use pollux_program::ports::{self, PortView};
 use pollux_program::{Failure, seconds};
 use serde::Serialize;
@@ -69,6 +71,12 @@ pub(crate) struct Args {
     /// no port, so no fragment is kept.
     #[arg(long, value_name = "FILTER", value_parser = Filter::parse)]
     filter: Vec<Filter>,
+
+    /// Receive queues [default: as many as the device shares frames out over; one for each loop]
+    ///
+    /// A loop takes turns at its queues where there are more queues than loops.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    queues: Option<u16>,
 
     /// Keep at most BYTES of each frame
     #[arg(
@@ -191,14 +199,15 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let port = opened.pop().context("no port was opened")?;
     args.keep_the_source().map_err(Failure::Usage)?;
     let patient = port.capabilities().recorded;
+    let queues = args.queues(&port, loops).map_err(Failure::Usage)?;
     let pool = Mempool::new(PoolConfig {
         // Each queue's ring and what is on the way from it; what waits for the disk; the writer's.
-        buffers: loops * (2 * RING + 2 * CACHE) + args.buffer as usize + 2 * CACHE,
+        buffers: queues * 2 * RING + loops * 2 * CACHE + args.buffer as usize + 2 * CACHE,
         ..PoolConfig::default()
     })
     .context("no memory for packet buffers")?;
     let port = port.configure(PortConfig {
-        rx_queues: loops as u16,
+        rx_queues: queues as u16,
         tx_queues: 0,
         ring: RING,
         pool: pool.clone(),
@@ -217,7 +226,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
             queue.tally(),
         );
     }
-    let counts: Vec<_> = rx.iter().map(|_| Arc::new(Counts::default())).collect();
+    let counts: Vec<_> = (0..loops).map(|_| Arc::new(Counts::default())).collect();
     let sources = Sources {
         start: WireTime::now(),
         queues: rx.iter().map(RxQueue::tally).collect(),
@@ -245,7 +254,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let ran = house.run("capture", bodies.collect(), &port, &views, &ledger);
     let ran = ran.map(|mut ended| {
         // Stopped first: what the port lost to the very end is in the file's statistics.
-        let queues = std::mem::take(&mut ended.loops);
+        let queues = ended.loops.drain(..).flatten().collect();
         (ports::stop(port.into(), queues, Vec::new()), ended)
     });
     // Release pairs with the Acquire of `Disk::run`.
@@ -291,7 +300,18 @@ impl Args {
         Ok(())
     }
 
-    /// A loop for each queue, and the rings that lead from them to the disk.
+    /// How many receive queues there are to be for so many loops, each of which has one at least.
+    fn queues(&self, port: &Port<Probed>, loops: usize) -> anyhow::Result<usize> {
+        match self.queues.map(usize::from) {
+            Some(n) if n < loops => Err(anyhow!(
+                "--queues {n}: {loops} loops (--cores) need a queue each"
+            )),
+            Some(n) => Ok(n),
+            None => Ok(usize::from(ports::rx_queues(port, None)).max(loops)),
+        }
+    }
+
+    /// The loops, to each its queues in turn, and the rings that lead from them to the disk.
     fn receivers(
         &self,
         queues: Vec<RxQueue>,
@@ -302,8 +322,12 @@ impl Args {
     ) -> anyhow::Result<(Vec<Receiver>, Vec<MbufConsumer>)> {
         let filter = Filter::any(&self.filter);
         let quota = self.count.map(|count| Arc::new(Quota::new(count)));
-        let share = (self.buffer as usize).div_ceil(queues.len().max(1));
-        let both = queues.into_iter().zip(counts).map(|(rx, counts)| {
+        let share = (self.buffer as usize).div_ceil(counts.len().max(1));
+        let mut shares: Vec<Vec<_>> = counts.iter().map(|_| Vec::new()).collect();
+        for (i, queue) in queues.into_iter().enumerate() {
+            shares[i % counts.len()].push(queue);
+        }
+        let both = shares.into_iter().zip(counts).map(|(rx, counts)| {
             let (ring, consumer) = mbuf_ring(share).context("--buffer")?;
             let receiver = Receiver {
                 rx,

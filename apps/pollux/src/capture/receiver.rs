@@ -26,7 +26,7 @@ pub(super) struct Counts {
 
 /// A poll loop and all that it owns.
 pub(super) struct Receiver {
-    pub(super) rx: RxQueue,
+    pub(super) rx: Vec<RxQueue>,
     pub(super) ring: MbufProducer,
     pub(super) cache: PoolCache,
     pub(super) filter: Option<Filter>,
@@ -43,30 +43,34 @@ impl Receiver {
         self.tally.view()
     }
 
-    /// Polls until it is to stop, the queue has come to its end, or the quota is used up. Gives
-    /// the queue back.
-    pub(super) fn run(mut self) -> RxQueue {
+    /// Polls until it is to stop, all queues have come to their end, or the quota is used up. Gives
+    /// the queues back.
+    pub(super) fn run(mut self) -> Vec<RxQueue> {
         let clock = TscClock::get();
         let mut ticker = Ticker::for_counters(clock);
         let (mut burst, mut wanted) = (Burst::<BURST>::new(), Burst::<BURST>::new());
         while !self.stop.is_set() && !self.is_done() {
-            if self.rx.rx(&mut self.cache, &mut burst) > 0 {
+            let mut received = 0;
+            for queue in 0..self.rx.len() {
+                received += self.rx[queue].rx(&mut self.cache, &mut burst);
                 if self.filter.is_some() {
                     self.choose(&mut burst, &mut wanted);
                     self.hand_over(&mut wanted, clock);
                 } else {
                     self.hand_over(&mut burst, clock);
                 }
-            } else if self.rx.state().is_final() {
-                break;
-            } else {
+            }
+            if received == 0 {
+                if self.rx.iter().all(|queue| queue.state().is_final()) {
+                    break;
+                }
                 clock.relax();
             }
             if ticker.is_due() {
-                self.rx.sync_counters();
+                self.rx.iter_mut().for_each(RxQueue::sync_counters);
             }
         }
-        self.rx.sync_counters();
+        self.rx.iter_mut().for_each(RxQueue::sync_counters);
         self.rx
     }
 
@@ -96,6 +100,9 @@ impl Receiver {
     #[inline]
     fn hand_over(&mut self, wanted: &mut Burst<BURST>, clock: TscClock) {
         let n = wanted.len();
+        if n == 0 {
+            return;
+        }
         let granted = self.quota.as_ref().map_or(n, |quota| quota.claim(n));
         let mut moved = self.ring.push_front(&mut wanted.as_mut(), granted);
         while self.patient && moved < granted && !self.stop.is_set() {

@@ -20,7 +20,7 @@ use self::flows::{Addresses, TAG, Vary};
 pub(crate) use self::flows::{Ends, Flows};
 pub(crate) use self::rate::Rate;
 use self::sender::BURST;
-pub(crate) use self::sender::Sender;
+pub(crate) use self::sender::{Outputs, Sender};
 use self::sizes::Sizes;
 use crate::house::{Base, House, Options, Rig};
 use crate::payload::{Content, HEADER, Pattern};
@@ -66,6 +66,13 @@ pub(crate) struct Args {
     /// Frames made together, 1 to 64 [default: as many as are due]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=BURST as i64))]
     burst: Option<u8>,
+
+    /// Transmit queues [default: one for each loop]
+    ///
+    /// A loop that has several takes turns at them, burst by burst: frames of a flow may overtake
+    /// each other.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    queues: Option<u16>,
 
     /// Descriptors in each queue's ring
     #[arg(long, value_name = "N", default_value_t = 1024)]
@@ -149,6 +156,12 @@ impl fmt::Display for Report {
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let house = House::new(&args.run)?;
     let loops = house.loops();
+    let queues = args.queues.map_or(loops, usize::from);
+    if queues < loops {
+        return Err(Failure::Usage(anyhow!(
+            "--queues {queues}: {loops} loops (--cores) need a queue each"
+        )));
+    }
     let mut opened = ports::open(registry, &[&args.port])?;
     let port = opened.pop().context("no port was opened")?;
     let offered = port.capabilities();
@@ -157,14 +170,14 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let flows: Vec<_> = flows.collect::<Result<_, _>>().map_err(Failure::Usage)?;
 
     let pool = Mempool::new(PoolConfig {
-        buffers: loops * (2 * args.ring.min(1 << 16) + 2 * CACHE),
+        buffers: queues * 2 * args.ring.min(1 << 16) + loops * 2 * CACHE,
         data_room: longest.max(PoolConfig::default().data_room),
         ..PoolConfig::default()
     })
     .context("no memory for packet buffers")?;
     let port = port.configure(PortConfig {
         rx_queues: 0,
-        tx_queues: loops as u16,
+        tx_queues: queues as u16,
         ring: args.ring,
         pool: pool.clone(),
         checksum_offload: args.offload_checksum,
@@ -172,12 +185,15 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     // Nothing is received, so the books stay empty.
     let mut ledger = Ledger::new();
     let rig = Rig::start(vec![port], &mut ledger)?;
-    let tx = rig.tx.into_iter().flatten();
+    let mut tx: Vec<Vec<_>> = (0..loops).map(|_| Vec::new()).collect();
+    for (i, queue) in rig.tx.into_iter().flatten().enumerate() {
+        tx[i % loops].push(queue);
+    }
     let content = Arc::new(Content::new(args.pattern, args.seed, longest));
     let mut bodies = Vec::new();
-    for (i, (tx, flows)) in tx.zip(flows).enumerate() {
+    for (i, (tx, flows)) in tx.into_iter().zip(flows).enumerate() {
         let sender = Sender {
-            tx,
+            tx: Outputs::new(tx).context("a loop has no queue")?,
             cache: pool.cache(CACHE).context("no packet buffers")?,
             flows,
             sizes: args.size.table(args.seed),
@@ -201,7 +217,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
         queue_full += sent.full;
         span_s = span_s.max(sent.span_s);
         held_up_s = held_up_s.max(sent.held_up_s);
-        queues.push(sent.tx);
+        queues.extend(sent.tx);
     }
     let stopped = ports::stop(rig.ports, Vec::new(), queues);
     let base = ended.base("generate", &rig.views, &ledger);

@@ -19,9 +19,31 @@ pub(super) const BURST: usize = 64;
 /// looking costs nothing.
 const KICK: u32 = 1024;
 
+/// The transmit queues of a loop, which it takes turns at, burst by burst.
+pub(crate) struct Outputs {
+    queues: Vec<TxQueue>,
+    turn: usize,
+}
+
+impl Outputs {
+    /// `None` without queues.
+    pub(crate) fn new(queues: Vec<TxQueue>) -> Option<Self> {
+        (!queues.is_empty()).then_some(Self { queues, turn: 0 })
+    }
+
+    /// Sends as much of a burst as there is room for; the next one is another queue's.
+    #[inline]
+    fn send(&mut self, cache: &mut PoolCache, burst: &mut Burst<BURST>) {
+        self.queues[self.turn].tx(cache, burst);
+        if burst.is_empty() {
+            self.turn = (self.turn + 1) % self.queues.len();
+        }
+    }
+}
+
 /// A poll loop and all that it owns.
 pub(crate) struct Sender {
-    pub(crate) tx: TxQueue,
+    pub(crate) tx: Outputs,
     pub(crate) cache: PoolCache,
     pub(crate) flows: Flows,
     /// Lengths of frames, to go round in, and where the next one's is.
@@ -41,7 +63,7 @@ pub(crate) struct Sender {
 
 /// What is left when the loop has ended.
 pub(crate) struct Sent {
-    pub(crate) tx: TxQueue,
+    pub(crate) tx: Vec<TxQueue>,
     /// Frames that were made but found no room before the stop.
     pub(crate) unsent: u64,
     /// Rounds in which the transmit queue had no room for all.
@@ -75,7 +97,7 @@ impl Sender {
         } = self.work(&mut pace);
         let seconds = |cycles| self.clock.to_ns(cycles).0 as f64 / 1e9;
         Sent {
-            tx: self.tx,
+            tx: self.tx.queues,
             unsent,
             full,
             span_s: seconds(pace.span(last)),
@@ -100,13 +122,13 @@ impl Sender {
                 if idle.is_multiple_of(KICK) {
                     // A burst of nothing: frames go out that the kernel had no room for, and
                     // buffers come back that the device is done with.
-                    self.tx.tx(&mut self.cache, &mut burst);
+                    self.tx.send(&mut self.cache, &mut burst);
                 }
                 clock.relax();
                 continue;
             }
             idle = 0;
-            self.tx.tx(&mut self.cache, &mut burst);
+            self.tx.send(&mut self.cache, &mut burst);
             if !burst.is_empty() {
                 full += 1;
                 clock.relax();
@@ -189,7 +211,7 @@ mod tests {
             checksum: UdpChecksum::Whole,
         };
         let mut sender = Sender {
-            tx: port.unwrap().start().unwrap().tx.remove(0),
+            tx: Outputs::new(port.unwrap().start().unwrap().tx).unwrap(),
             cache: pool.cache(64).unwrap(),
             flows: Flows::new(&addresses, 100, (0, 1), Some(5)).unwrap(),
             sizes: vec![64, 1000].into(),
@@ -202,7 +224,7 @@ mod tests {
             stop: StopFlag::new(),
             clock: TscClock::get(),
         };
-        let sent = sender.tx.sent();
+        let sent = sender.tx.queues[0].sent();
         let ((), noise) = pollux_quiet::listen(move |ear| {
             let mut pace = Pace::new(sender.rate, sender.clock, sender.place);
             ear.during(|| sender.work(&mut pace));

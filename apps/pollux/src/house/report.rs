@@ -74,6 +74,9 @@ impl fmt::Display for Base {
                 write!(f, ", {} refused by the device", port.tx_errors)?;
             }
             writeln!(f)?;
+            if let Some(unseen) = port.unseen() {
+                writeln!(f, "unseen    {unseen}")?;
+            }
         }
         writeln!(f, "ledger    {}", self.balance)
     }

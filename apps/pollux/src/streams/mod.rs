@@ -14,7 +14,7 @@ use pollux_pmd::lcore::launch;
 use pollux_pmd::mempool::region::PageSize;
 use pollux_pmd::mempool::{Mempool, PoolConfig};
 use pollux_pmd::net::{ParseOptions, Reassembler, ReassemblyConfig};
-use pollux_pmd::{Ledger, PortConfig, Registry, RxQueue, StartedPort};
+use pollux_pmd::{Ledger, Port, PortConfig, Probed, Registry, RxQueue, StartedPort};
 use pollux_program::metrics::{self, Books, Watch};
 use pollux_program::ports::PortView;
 use pollux_program::{Failure, ports, print_with, seconds};
@@ -32,8 +32,8 @@ const MAX_SENDERS: usize = 1 << 16;
 /// Rows of the table, unless asked for more.
 const ROWS: usize = 20;
 
-/// Buffers for each port: what its ring and a few bursts hold, and the longest datagrams.
-const BUFFERS_PER_PORT: usize = 4096;
+/// Buffers for each queue: what its ring and a few bursts hold, and the longest datagrams.
+const BUFFERS_PER_QUEUE: usize = 4096;
 
 /// Who is sending what, and what was dropped.
 ///
@@ -55,9 +55,14 @@ pub(crate) struct Args {
     /// Print the report as JSON
     ///
     /// {streams: [{src_ip, dst_port, packets, bytes}], dropped: {cause: count}, from_wire,
-    /// delivered, balanced}, and other: {packets, bytes} where some senders are not listed.
+    /// delivered, balanced}, and other: {packets, bytes} where some senders are not listed, and
+    /// unseen: [{spec, unpolled_queues}] of ports that have fewer queues than their devices.
     #[arg(long)]
     json: bool,
+
+    /// Receive queues of each port [default: as many as its device shares frames out over]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    queues: Option<u16>,
 
     /// End after S seconds
     #[arg(long, value_name = "S", value_parser = seconds)]
@@ -96,8 +101,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let (opened, filtered) = args.promisc.open(registry, &args.ports)?;
     let recorded = opened.iter().all(|port| port.capabilities().recorded);
+    let queues = |port: &Port<Probed>| ports::rx_queues(port, args.queues);
+    let all_queues: usize = opened.iter().map(|port| usize::from(queues(port))).sum();
     let pool = Mempool::new(PoolConfig {
-        buffers: BUFFERS_PER_PORT * opened.len(),
+        buffers: BUFFERS_PER_QUEUE * all_queues,
         // Too small for hugepages to matter, and no reason to warn where there are none.
         pages: PageSize::Kib4,
         ..PoolConfig::default()
@@ -109,7 +116,13 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     };
     let configured: Result<Vec<_>, _> = opened
         .into_iter()
-        .map(|port| port.configure(config.clone()))
+        .map(|port| {
+            let rx_queues = queues(&port);
+            port.configure(PortConfig {
+                rx_queues,
+                ..config.clone()
+            })
+        })
         .collect();
 
     let (mut started, mut views) = (Vec::new(), Vec::new());
@@ -182,7 +195,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
         view.clear();
     }
     let span = if recorded { heard.recorded } else { elapsed };
-    let printed = print(args, &reader, &ledger, span);
+    let printed = print(args, &reader, &ledger, &views, span);
     if ledger.balance().from_wire == 0 {
         filtered.tell();
     }
@@ -199,11 +212,17 @@ fn reassemblers(queues: &[RxQueue]) -> anyhow::Result<Vec<(u16, Reassembler)>> {
     ports.into_iter().map(reassembler).collect()
 }
 
-fn print(args: &Args, reader: &Reader, ledger: &Ledger, span: Duration) -> anyhow::Result<()> {
+fn print(
+    args: &Args,
+    reader: &Reader,
+    ledger: &Ledger,
+    ports: &[PortView],
+    span: Duration,
+) -> anyhow::Result<()> {
     let top = args
         .top
         .unwrap_or(if args.json { usize::MAX } else { ROWS });
-    let report = Report::new(reader, &[], &ledger.balance(), top);
+    let report = Report::new(reader, &[], &ledger.balance(), top).with_unseen(ports);
     print_with(|out| {
         if args.json {
             serde_json::to_writer_pretty(&mut *out, &report)?;

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use pollux_pmd::{Balance, Cause};
+use pollux_program::ports::{PortView, Traffic};
 use serde::Serialize;
 
 use super::senders::{Counts, Reader};
@@ -35,6 +36,28 @@ pub(super) struct Report {
     from_wire: u64,
     delivered: u64,
     pub(super) balanced: bool,
+    /// Of ports that some frames pass by.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unseen: Vec<Unseen>,
+}
+
+/// Receive queues of a port's device whose frames nobody gets.
+#[derive(Serialize)]
+struct Unseen {
+    spec: String,
+    unpolled_queues: Vec<u16>,
+    #[serde(skip)]
+    words: String,
+}
+
+impl Unseen {
+    fn of(port: Traffic) -> Option<Self> {
+        Some(Self {
+            words: port.unseen()?,
+            spec: port.spec,
+            unpolled_queues: port.unpolled_queues,
+        })
+    }
 }
 
 impl Report {
@@ -74,7 +97,15 @@ impl Report {
             from_wire: balance.from_wire,
             delivered: balance.delivered,
             balanced: balance.is_balanced(),
+            unseen: Vec::new(),
         }
+    }
+
+    /// Tells of what passes by these ports.
+    pub(super) fn with_unseen(mut self, ports: &[PortView]) -> Self {
+        let ports = ports.iter().map(PortView::traffic);
+        self.unseen = ports.filter_map(Unseen::of).collect();
+        self
     }
 
     /// For people. `span` is the time that rates are made for; none can be made for none.
@@ -128,6 +159,9 @@ impl Report {
                 .find(|cause| cause.name() == *name)
                 .map(|c| c.text());
             writeln!(out, "{n:>12}  {name}: {}", text.unwrap_or_default())?;
+        }
+        for port in &self.unseen {
+            writeln!(out, "Not seen: {}", port.words)?;
         }
         Ok(())
     }

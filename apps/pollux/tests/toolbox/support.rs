@@ -184,7 +184,13 @@ impl Running {
         Self { child, folder }
     }
 
-    fn stderr(&self) -> String {
+    /// Number of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it has said so far.
+    pub(crate) fn stderr(&self) -> String {
         fs::read_to_string(self.folder.path().join("stderr")).unwrap()
     }
 
@@ -207,17 +213,31 @@ impl Running {
     /// Waits for its end with this status; the report.
     #[track_caller]
     pub(crate) fn report(self, status: i32) -> Value {
-        self.report_and_message(status).0
+        self.ended(status).0
     }
 
     /// The same, with what it has said on standard error.
     #[track_caller]
-    pub(crate) fn report_and_message(mut self, status: i32) -> (Value, String) {
+    pub(crate) fn report_and_message(self, status: i32) -> (Value, String) {
+        let (report, _, message) = self.ended(status);
+        (report, message)
+    }
+
+    /// As `report`, and what it printed.
+    #[track_caller]
+    pub(crate) fn report_and_text(self, status: i32) -> (Value, String) {
+        let (report, printed, _) = self.ended(status);
+        (report, printed)
+    }
+
+    #[track_caller]
+    fn ended(mut self, status: i32) -> (Value, String, String) {
         let ended = self.child.wait().unwrap();
         let message = self.stderr();
         assert_eq!(ended.code(), Some(status), "{message}");
         let report = fs::read(self.folder.path().join("report.json")).unwrap();
-        (serde_json::from_slice(&report).unwrap(), message)
+        let printed = fs::read_to_string(self.folder.path().join("stdout")).unwrap();
+        (serde_json::from_slice(&report).unwrap(), printed, message)
     }
 }
 

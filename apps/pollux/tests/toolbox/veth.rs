@@ -1,9 +1,12 @@
 //! Two programs at the ends of a cable between namespaces. Their rings hold what comes while a
 //! busy machine lets the other end wait.
 
-use pollux_netns::Cable;
+use std::process::Output;
 
-use crate::support::{Folder, Running, text};
+use pollux_netns::{Cable, Namespace};
+use serde_json::json;
+
+use crate::support::{Folder, Running, json_of, text};
 
 #[test]
 fn what_is_generated_is_verified() {
@@ -130,4 +133,100 @@ fn a_filter_that_lets_nothing_through_is_named() {
     let output = pollux_netns::run(&streams);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("hint: nothing came; af_packet:bridge0"));
+}
+
+/// The near end of a cable has four queues.
+fn of_four_queues() -> Option<Cable> {
+    let cable = Cable {
+        a: Namespace::new()?,
+        b: Namespace::new()?,
+    };
+    let queues = "numrxqueues 4 numtxqueues 4";
+    let far = cable.b.name();
+    cable.a.ip(&format!(
+        "link add va {queues} type veth peer name vb {queues} netns {far}"
+    ));
+    cable.a.ip("link set va up");
+    cable.b.ip("link set vb up");
+    Some(cable)
+}
+
+/// From each of the far end's queues, which are those of the near end, a part of 4000 frames.
+fn send_over_all_queues(cable: &Cable) {
+    let generate = "generate af_xdp:vb --queues 4 --rate 20k --count 4000 --burst 8";
+    let sent = Running::start(&cable.b, generate).report(0);
+    assert_eq!(sent["sent"], 4000);
+}
+
+#[test]
+fn all_queues_of_an_interface_are_captured() {
+    let Some(cable) = of_four_queues() else {
+        return;
+    };
+    let folder = Folder::new();
+    let capture = |name, options| {
+        let output = folder.path(name);
+        let capture = format!("capture af_xdp:va -o {} {options}", output.display());
+        let mut capture = Running::start(&cable.a, &capture);
+        capture.wait_for_ports();
+        send_over_all_queues(&cable);
+        capture
+    };
+    let all = capture("all.pcapng", "--filter udp.dst=9000 --count 4000").report(0);
+    assert_eq!(all["accepted"], 4000);
+    assert_eq!(all["ports"][0].get("unpolled_queues"), None);
+
+    // Half of them, and it says so while it runs, in its text and in its report.
+    let half = capture(
+        "half.pcapng",
+        "--filter udp.dst=9000 --queues 2 --count 2000",
+    );
+    let told = half.stderr();
+    assert!(
+        told.contains("2 of the 4 queues of va are not received, 2-3"),
+        "{told}"
+    );
+    let (half, printed) = half.report_and_text(0);
+    assert_eq!(half["accepted"], 2000);
+    assert_eq!(half["ports"][0]["unpolled_queues"], json!([2, 3]));
+    assert!(printed.contains("2 of its device's queues not received, 2-3"));
+}
+
+#[test]
+fn a_program_that_has_the_interface_is_named() {
+    let Some(cable) = of_four_queues() else {
+        return;
+    };
+    let folder = Folder::new();
+    let output = folder.path("held.pcapng");
+    let holder = format!("capture af_xdp:va -o {} --queues 2", output.display());
+    let mut holder = Running::start(&cable.a, &holder);
+    holder.wait_for_ports();
+    let who = format!(
+        "another Pollux program, process {} (pollux) has",
+        holder.id()
+    );
+    for (port, what) in [
+        ("af_xdp:va", "take another queue="),
+        ("af_xdp:va,queue=2", "an interface has one"),
+    ] {
+        let streams = pollux_streams(&cable, port);
+        assert_eq!(streams.status.code(), Some(1));
+        let told = text(&streams.stderr);
+        assert!(told.contains(&who) && told.contains(what), "{told}");
+    }
+    holder.interrupt();
+    holder.report(0);
+    let streams = pollux_streams(&cable, "af_xdp:va,queue=1");
+    let report = json_of(&streams);
+    assert_eq!(report["unseen"][0]["unpolled_queues"], json!([0, 2, 3]));
+    let told = text(&pollux_streams(&cable, "af_xdp:va --queues 3").stderr);
+    assert!(told.contains("1 of the 4 queues"), "{told}");
+}
+
+/// Listens for a moment.
+fn pollux_streams(cable: &Cable, port: &str) -> Output {
+    let program = env!("CARGO_BIN_EXE_pollux");
+    let line = format!("{program} streams --json --duration 0.05 --port {port}");
+    cable.a.exec(&line)
 }
