@@ -8,6 +8,7 @@ use std::any::{Any, TypeId, type_name};
 
 use pollux_pmd::{Clock, LatencyHistogram, LatencyView, TscClock};
 
+use crate::l0;
 use crate::stage::{Batch, Moment, Sink, Stage};
 
 /// Why stages do not make a pipeline.
@@ -15,13 +16,17 @@ use crate::stage::{Batch, Moment, Sink, Stage};
 #[non_exhaustive]
 pub enum PipelineError {
     /// Two neighbours do not fit.
-    #[error("stage `{stage}` takes {takes}, but what stands before it makes {makes}")]
+    #[error("stage `{stage}` takes {takes}, but {} {makes}", giver(before.as_deref()))]
     Mismatch {
         /// The stage that does not fit.
         stage: String,
-        /// The type that it takes.
+        /// Its place: the first is number 1.
+        number: usize,
+        /// The kind that it takes.
         takes: &'static str,
-        /// The type that it would be given.
+        /// The stage before it; `None` where it is the first.
+        before: Option<String>,
+        /// The kind that it would be given.
         makes: &'static str,
     },
     /// The last stage makes something else than the pipeline must.
@@ -29,14 +34,35 @@ pub enum PipelineError {
     End {
         /// The last stage.
         stage: String,
-        /// The type that it makes.
+        /// Its place: the first is number 1.
+        number: usize,
+        /// The kind that it makes.
         makes: &'static str,
-        /// The type that is wanted.
+        /// The kind that is wanted.
         wanted: &'static str,
     },
     /// There is no stage.
     #[error("a pipeline needs at least one stage")]
     Empty,
+}
+
+impl PipelineError {
+    /// The place of the stage that is wrong, if it is one: the first is number 1.
+    #[must_use]
+    pub fn number(&self) -> Option<usize> {
+        match *self {
+            Self::Mismatch { number, .. } | Self::End { number, .. } => Some(number),
+            Self::Empty => None,
+        }
+    }
+}
+
+/// Who gives a stage what it does not take.
+fn giver(before: Option<&str>) -> String {
+    before.map_or_else(
+        || "the pipeline is given".into(),
+        |before| format!("stage `{before}` before it makes"),
+    )
 }
 
 /// A type, to be compared and named.
@@ -50,8 +76,17 @@ impl Kind {
     fn of<T: 'static>() -> Self {
         Self {
             id: TypeId::of::<T>(),
-            name: type_name::<T>(),
+            name: l0::kind::<T>().unwrap_or_else(|| without_path(type_name::<T>())),
         }
+    }
+}
+
+/// The name of a type that is no kind of the trigger's, without the modules that it is in.
+fn without_path(name: &str) -> &str {
+    match name.rsplit_once("::") {
+        // Parameters have paths of their own.
+        Some((_, last)) if !name.contains('<') => last,
+        _ => name,
     }
 }
 
@@ -258,12 +293,16 @@ impl<In: 'static, Out: 'static> Pipeline<In, Out> {
     /// No stage at all, neighbours whose types differ, or ends of other types than these.
     pub fn new(stages: Vec<DynStage>) -> Result<Self, PipelineError> {
         let mut made = Kind::of::<In>();
-        for stage in &stages {
+        for (place, stage) in stages.iter().enumerate() {
             let takes = stage.node.takes();
             if takes.id != made.id {
                 return Err(PipelineError::Mismatch {
                     stage: stage.name.clone(),
+                    number: place + 1,
                     takes: takes.name,
+                    before: place
+                        .checked_sub(1)
+                        .map(|before| stages[before].name.clone()),
                     makes: made.name,
                 });
             }
@@ -274,6 +313,7 @@ impl<In: 'static, Out: 'static> Pipeline<In, Out> {
         if wanted.id != made.id {
             return Err(PipelineError::End {
                 stage: last.name.clone(),
+                number: stages.len(),
                 makes: made.name,
                 wanted: wanted.name,
             });

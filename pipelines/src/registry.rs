@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 use pollux_mempool::{Mempool, PoolCache, PoolConfig, PoolError};
 use pollux_pmd::Ledger;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::l0::{L0Stats, event_pool, fragment_pool};
@@ -108,6 +110,8 @@ pub enum StageError {
     /// No stage of that name.
     #[error("no stage `{name}`; there are: {known}")]
     Unknown {
+        /// The place of its table: the first is number 1.
+        number: usize,
         /// The name asked for.
         name: String,
         /// All names.
@@ -119,6 +123,8 @@ pub enum StageError {
     /// Options that the stage does not have, or of the wrong type or value.
     #[error("stage `{name}`: {what}")]
     Options {
+        /// The place of its table: the first is number 1.
+        number: usize,
         /// The stage.
         name: String,
         /// What is wrong.
@@ -129,11 +135,54 @@ pub enum StageError {
     Pipeline(#[from] PipelineError),
 }
 
+impl StageError {
+    /// The place of the `[[stage]]` table that is wrong, if it is one: the first is number 1.
+    #[must_use]
+    pub fn number(&self) -> Option<usize> {
+        match *self {
+            Self::Unknown { number, .. } | Self::NoName(number) | Self::Options { number, .. } => {
+                Some(number)
+            }
+            Self::Pipeline(ref error) => error.number(),
+        }
+    }
+}
+
 type Make = Box<dyn Fn(toml::Table, &mut StageEnv) -> Result<DynStage, String> + Send + Sync>;
+
+/// What is known of the options of a stage.
+#[derive(Clone, Copy)]
+struct Options {
+    /// A table of them with all that it leaves out.
+    complete: fn(toml::Table) -> Result<toml::Table, String>,
+    schema: fn(&mut SchemaGenerator) -> Schema,
+}
+
+impl Options {
+    fn of<O: DeserializeOwned + Serialize + JsonSchema>() -> Self {
+        Self {
+            complete: |table| {
+                let options: O = read(table)?;
+                // By way of the text, in which a number of 32 bits is the shortest that means it.
+                let text = toml::to_string(&options).map_err(|error| error.to_string())?;
+                text.parse()
+                    .map_err(|error: toml::de::Error| error.to_string())
+            },
+            schema: O::json_schema,
+        }
+    }
+}
 
 /// The stages that a pipeline can be made of. A program adds its own beside the built-in ones.
 pub struct StageRegistry {
-    entries: Vec<(&'static str, Make)>,
+    entries: Vec<Entry>,
+}
+
+struct Entry {
+    name: &'static str,
+    make: Make,
+    /// Of a stage that has been [described](StageRegistry::describe).
+    options: Option<Options>,
 }
 
 impl StageRegistry {
@@ -154,19 +203,71 @@ impl StageRegistry {
         name: &'static str,
         make: impl Fn(O, &mut StageEnv) -> Result<DynStage, String> + Send + Sync + 'static,
     ) {
-        self.entries.retain(|&(known, _)| known != name);
-        let make = move |table: toml::Table, env: &mut StageEnv| {
-            // The error's second line says which option it is about.
-            let one_line = |text: String| text.trim_end().replace('\n', " ");
-            let options = O::deserialize(table).map_err(|error| one_line(error.to_string()))?;
-            make(options, env)
-        };
-        self.entries.push((name, Box::new(make)));
+        self.entries.retain(|entry| entry.name != name);
+        let make = move |table: toml::Table, env: &mut StageEnv| make(read(table)?, env);
+        self.entries.push(Entry {
+            name,
+            make: Box::new(make),
+            options: None,
+        });
+    }
+
+    /// Says of which type the options of a stage are, so that they can be
+    /// [completed](Self::complete) and [listed](Self::schemas).
+    pub fn describe<O: DeserializeOwned + Serialize + JsonSchema>(&mut self, name: &str) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.name == name) {
+            entry.options = Some(Options::of::<O>());
+        }
     }
 
     /// The names of all stages.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.entries.iter().map(|&(name, _)| name)
+        self.entries.iter().map(|entry| entry.name)
+    }
+
+    /// The table of a stage with all options that it leaves out, as they hold; that of a stage which
+    /// nobody has [described](Self::describe) as it is. `number` is its place, for errors.
+    ///
+    /// # Errors
+    /// An unknown stage, or a wrong option.
+    pub fn complete(&self, number: usize, table: &toml::Table) -> Result<toml::Table, StageError> {
+        let mut rest = table.clone();
+        let entry = self.find(number, &mut rest)?;
+        let Some(options) = entry.options else {
+            return Ok(table.clone());
+        };
+        let completed = (options.complete)(rest).map_err(|what| StageError::Options {
+            number,
+            name: entry.name.into(),
+            what,
+        })?;
+        let name = ("name".to_owned(), toml::Value::from(entry.name));
+        Ok([name].into_iter().chain(completed).collect())
+    }
+
+    /// The JSON schema of the options of each stage that has been [described](Self::describe).
+    pub fn schemas(&self, of: &mut SchemaGenerator) -> Vec<(&'static str, Schema)> {
+        let described = self.entries.iter();
+        let described = described.filter_map(|entry| Some((entry.name, entry.options?)));
+        described
+            .map(|(name, options)| (name, (options.schema)(of)))
+            .collect()
+    }
+
+    /// The stage that a table names; takes the name out of the table.
+    fn find(&self, number: usize, table: &mut toml::Table) -> Result<&Entry, StageError> {
+        let Some(toml::Value::String(name)) = table.remove("name") else {
+            return Err(StageError::NoName(number));
+        };
+        let found = self.entries.iter().find(|entry| entry.name == name);
+        found.ok_or_else(|| {
+            let known = self.names().collect::<Vec<_>>().join(", ");
+            StageError::Unknown {
+                number,
+                name,
+                known,
+            }
+        })
     }
 
     /// Makes one stage from its table, in which `name` says which.
@@ -176,14 +277,12 @@ impl StageRegistry {
         mut table: toml::Table,
         env: &mut StageEnv,
     ) -> Result<DynStage, StageError> {
-        let Some(toml::Value::String(name)) = table.remove("name") else {
-            return Err(StageError::NoName(number));
-        };
-        let Some((_, make)) = self.entries.iter().find(|(known, _)| *known == name) else {
-            let known = self.names().collect::<Vec<_>>().join(", ");
-            return Err(StageError::Unknown { name, known });
-        };
-        make(table, env).map_err(|what| StageError::Options { name, what })
+        let entry = self.find(number, &mut table)?;
+        (entry.make)(table, env).map_err(|what| StageError::Options {
+            number,
+            name: entry.name.into(),
+            what,
+        })
     }
 
     /// Makes a pipeline from the tables of its stages, in order.
@@ -201,4 +300,11 @@ impl StageRegistry {
         }
         Ok(Pipeline::new(stages)?)
     }
+}
+
+/// Reads the options of a stage.
+fn read<O: DeserializeOwned>(table: toml::Table) -> Result<O, String> {
+    // The error's second line says which option it is about.
+    let one_line = |text: String| text.trim_end().replace('\n', " ");
+    O::deserialize(table).map_err(|error| one_line(error.to_string()))
 }

@@ -8,6 +8,8 @@ use clap::Parser;
 use pollux_pmd::lcore::idle::IdlePolicy;
 use pollux_program::{ClockOption, Cpus, address, metrics, seconds};
 
+use crate::reference::Form;
+
 /// L0 trigger: receives the RICH's hits by UDP, builds events, finds rings, decides, and answers
 /// within a budget.
 ///
@@ -88,7 +90,16 @@ pub struct Cli {
     #[arg(long)]
     pub check: bool,
 
-    /// Print nothing but errors and the report
+    /// Print the configuration in force (TOML), with all that --config leaves out, and do nothing
+    #[arg(long, conflicts_with = "check")]
+    pub print_config: bool,
+
+    /// Print what a configuration may hold, as a JSON schema or as docs/configuration.md, and do
+    /// nothing
+    #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "json", conflicts_with_all = ["check", "print_config"])]
+    pub print_schema: Option<Form>,
+
+    /// Print nothing but errors, changes of the rules, and the report
     #[arg(short, long)]
     pub quiet: bool,
 }

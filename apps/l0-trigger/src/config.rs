@@ -1,139 +1,92 @@
 //! What the trigger is configured with.
 
+mod answer;
+mod memory;
+mod reassembly;
+mod stages;
+
 use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use pollux_emulator::config::EmulatorConfig;
-use pollux_mempool::region::{Lock, PageSize};
+use pollux_mempool::PoolConfig;
+use pollux_mempool::region::PageSize;
 use pollux_mempool::time::Ns;
-use pollux_mempool::{MemoryRegion, PoolConfig};
 use pollux_pipelines::formats::mtp::SOURCE_RICH;
 use pollux_pipelines::l0::{Decision, Frame, MAX_SOURCES};
 use pollux_pipelines::spread::Spreading;
 use pollux_pipelines::stages::DecideOptions;
 use pollux_pipelines::{Pipeline, StageEnv, StageRegistry};
+use pollux_pmd::net::ReassemblyConfig;
 use pollux_pmd::net::igmp::check_group;
-use pollux_pmd::net::{MacAddr, ReassemblyConfig};
 use pollux_pmd::stream::{Demux, DemuxBuilder, StreamId};
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// The configuration of a run.
-#[derive(Clone, Debug, Deserialize)]
+pub use self::answer::AnswerTo;
+pub use self::memory::Memory;
+pub use self::reassembly::Reassembly;
+
+/// Configuration of `l0-trigger` (TOML). Each table, and each key in it, may be left out unless it is
+/// said to be required.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TriggerConfig {
     /// The trigger as a host, and its budget.
     pub trigger: Trigger,
-    /// Bounds of `trigger.reassemble`.
+    /// Bounds of `trigger.reassemble`, and only with it.
     pub reassembly: Option<Reassembly>,
-    /// Where decisions are sent; without this table they are only recorded.
-    pub answer: Option<AnswerTo>,
+    /// Where decisions are sent; left out: to the boards of `pollux-emulator` at their default
+    /// address.
+    pub answer: AnswerTo,
     /// Packet memory.
     pub memory: Memory,
-    /// The sources, in order: stream s is source s.
+    /// The sources, one table each, in order: the first is stream 0. Left out: the four of
+    /// `pollux-emulator`.
     #[serde(rename = "stream")]
+    #[schemars(length(min = 1, max = MAX_SOURCES))]
     pub streams: Vec<Stream>,
-    /// The pipeline, in order.
+    /// The stages of the pipeline, one table each, in order. Left out: `decompress`, `build`,
+    /// `rings`, `decide`, each with its defaults.
     #[serde(rename = "stage")]
+    #[schemars(schema_with = "stages::schema")]
     pub stages: Vec<toml::Table>,
+    /// Where the stages stand in the text: the line of each.
+    #[serde(skip)]
+    lines: Vec<usize>,
 }
 
+/// How long a decision may take: up to a minute.
+const BUDGET_US: RangeInclusive<u64> = 1..=60_000_000;
+
 /// The trigger as a host, and its budget.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Trigger {
-    /// Its address: ARP and ping for it are answered on ports that have a MAC address.
+    /// Its IPv4 address: ARP and ping for it are answered on ports that have a MAC address, and
+    /// answers leave from it. The kernel must not have it on the same interface.
     pub ip: Ipv4Addr,
-    /// Source identifier in its answers.
+    /// Source identifier in its answers (docs/formats/mtp.md).
     pub source_id: u8,
-    /// From the arrival of an event's first frame to its decision's departure.
+    /// Longest time from the arrival of an event's first frame to its decision's departure; a
+    /// decision that takes longer says that it is late.
+    #[schemars(range(min = *BUDGET_US.start(), max = *BUDGET_US.end()), extend("x-unit" = "us"))]
     pub budget_us: u64,
-    /// Verify IPv4 and UDP checksums.
+    /// Whether IPv4 and UDP checksums are verified: frames whose are wrong are dropped.
     pub checksums: bool,
     /// Put datagrams together that come in fragments of IPv4; else fragments are dropped.
     pub reassemble: bool,
 }
 
-/// Bounds of what is put together of the fragments that come by one port.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Reassembly {
-    /// How long a datagram may take from its first fragment on: 1 to 60000 ms.
-    pub timeout_ms: u64,
-    /// Datagrams that may be under way: 1 to 1024.
-    pub datagrams: usize,
-    /// Buffers that the fragments of one datagram may have: 2 to 1024.
-    pub fragments: usize,
-    /// Buffers that all fragments may have together, at most a quarter of `memory.buffers` for all
-    /// ports; left out: 1024, or that quarter if it is less.
-    pub buffers: Option<usize>,
-}
-
-/// Where decisions are sent.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AnswerTo {
-    /// Address and UDP port.
-    pub to: SocketAddrV4,
-    /// Source port.
-    #[serde(default = "default_answer_port")]
-    pub from_port: u16,
-    /// Station behind the address; without it, it is asked for by ARP.
-    pub mac: Option<String>,
-}
-
-const fn default_answer_port() -> u16 {
-    30_200
-}
-
-/// Packet memory.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Memory {
-    /// Packet buffers.
-    pub buffers: usize,
-    /// Bytes of data in each.
-    pub data_room: usize,
-    /// Descriptors of each queue.
-    pub ring: usize,
-    /// Size of its pages.
-    #[serde(with = "Pages")]
-    pub pages: PageSize,
-    /// The NUMA node that it is on; else where the kernel puts it.
-    pub numa_node: Option<u32>,
-    /// Whether it must be locked.
-    #[serde(with = "Locking")]
-    pub lock: Lock,
-}
-
-/// How page sizes are written.
-#[derive(Deserialize)]
-#[serde(remote = "PageSize")]
-enum Pages {
-    #[serde(rename = "auto")]
-    Auto,
-    #[serde(rename = "4K")]
-    Kib4,
-    #[serde(rename = "2M")]
-    Mib2,
-    #[serde(rename = "1G")]
-    Gib1,
-}
-
-/// How it is written whether memory must be locked.
-#[derive(Deserialize)]
-#[serde(remote = "Lock", rename_all = "lowercase")]
-enum Locking {
-    Try,
-    Require,
-}
-
 /// One source.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stream {
-    /// UDP destination port of its frames.
+    /// UDP destination port of its frames, another for each source.
+    #[schemars(range(min = 1))]
     pub udp_port: u16,
     /// The multicast group that they go to, which is joined; without it, any address.
     pub group: Option<Ipv4Addr>,
@@ -151,58 +104,34 @@ impl Default for Trigger {
     }
 }
 
-impl Default for Reassembly {
-    fn default() -> Self {
-        let bounds = ReassemblyConfig::default();
-        Self {
-            timeout_ms: bounds.timeout.0 / 1_000_000,
-            datagrams: bounds.datagrams,
-            fragments: bounds.fragments,
-            buffers: None,
-        }
-    }
-}
-
-impl Default for Memory {
-    fn default() -> Self {
-        Self {
-            buffers: 16_384,
-            data_room: 2048,
-            ring: 2048,
-            pages: PageSize::Auto,
-            numa_node: None,
-            lock: Lock::Try,
-        }
-    }
-}
-
 /// The built-in configuration: that of the demonstration, for the emulator's default addresses.
 impl Default for TriggerConfig {
     fn default() -> Self {
         let emulator = EmulatorConfig::default();
-        let peer = emulator.addresses;
         let stage = |name: &str| toml::Table::from_iter([("name".to_owned(), name.into())]);
         Self {
             trigger: Trigger::default(),
             reassembly: None,
-            answer: Some(AnswerTo {
-                to: SocketAddrV4::new(*peer.boards().socket.ip(), peer.decision_port),
-                from_port: default_answer_port(),
-                mac: None,
-            }),
+            answer: AnswerTo::default(),
             memory: Memory::default(),
             streams: (0..u16::from(emulator.boards))
                 .map(|board| Stream {
-                    udp_port: peer.trigger_port + board,
+                    udp_port: emulator.addresses.trigger_port + board,
                     group: None,
                 })
                 .collect(),
             stages: ["decompress", "build", "rings", "decide"].map(stage).into(),
+            lines: Vec::new(),
         }
     }
 }
 
 impl TriggerConfig {
+    /// The configuration that `--config` names, or else the built-in one.
+    pub fn of(path: Option<&Path>) -> Result<Self> {
+        path.map_or_else(|| Ok(Self::default()), Self::read)
+    }
+
     /// Reads the configuration that `--config` names.
     pub fn read(path: &Path) -> Result<Self> {
         let read = || Self::from_toml(&std::fs::read_to_string(path)?);
@@ -211,7 +140,8 @@ impl TriggerConfig {
 
     /// Reads a configuration; tables that it does not have are as built in.
     pub fn from_toml(text: &str) -> Result<Self> {
-        let config: Self = toml::from_str(text)?;
+        let mut config: Self = toml::from_str(text)?;
+        config.lines = stages::lines(text);
         config.validate()?;
         Ok(config)
     }
@@ -224,7 +154,7 @@ impl TriggerConfig {
             self.streams.len()
         );
         ensure!(
-            (1..=60_000_000).contains(&self.trigger.budget_us),
+            BUDGET_US.contains(&self.trigger.budget_us),
             "trigger.budget_us = {}: it must be 1 to 60000000 (a minute)",
             self.trigger.budget_us
         );
@@ -234,14 +164,7 @@ impl TriggerConfig {
             "[reassembly] is for trigger.reassemble = true: set that, or leave the table out"
         );
         self.reassembly(1)?;
-        if let Some(answer) = &self.answer {
-            ensure!(
-                answer.to.port() != 0,
-                "answer.to = {}: the port is missing",
-                answer.to
-            );
-            answer.station()?;
-        }
+        self.answer.validate()?;
         self.demux()?;
         // Whether the memory for it can be had is not asked yet.
         let memory = PoolConfig {
@@ -260,34 +183,13 @@ impl TriggerConfig {
         Ns(self.trigger.budget_us * 1000)
     }
 
-    /// The bounds for each of so many ports, if fragments are to be reassembled. All ports together
-    /// leave three quarters of the buffers to what else is under way.
+    /// The bounds for each of so many ports, if fragments are to be reassembled.
     pub fn reassembly(&self, ports: usize) -> Result<Option<ReassemblyConfig>> {
         if !self.trigger.reassemble {
             return Ok(None);
         }
-        let Reassembly {
-            timeout_ms,
-            datagrams,
-            fragments,
-            buffers,
-        } = self.reassembly.unwrap_or_default();
-        let most = self.memory.buffers / 4 / ports.max(1);
-        let buffers = buffers.unwrap_or(ReassemblyConfig::default().buffers.min(most));
-        ensure!(
-            buffers <= most,
-            "reassembly.buffers = {buffers}: with memory.buffers = {} it must be at most {most} for each \
-             port",
-            self.memory.buffers
-        );
-        let bounds = ReassemblyConfig {
-            timeout: Ns(timeout_ms.saturating_mul(1_000_000)),
-            datagrams,
-            fragments,
-            buffers,
-        };
-        bounds.check()?;
-        Ok(Some(bounds))
+        let table = self.reassembly.unwrap_or_default();
+        table.bounds(self.memory.buffers, ports).map(Some)
     }
 
     /// The multicast groups of the streams, each once.
@@ -300,9 +202,10 @@ impl TriggerConfig {
     pub fn demux(&self) -> Result<Demux> {
         let mut builder = DemuxBuilder::new();
         for (stream, id) in self.streams.iter().zip(0..) {
-            if stream.udp_port == 0 {
-                bail!("[[stream]] {id}: udp_port must not be 0");
-            }
+            ensure!(
+                stream.udp_port != 0,
+                "[[stream]] {id}: udp_port must not be 0"
+            );
             if let Some(group) = stream.group {
                 check_group(group).with_context(|| format!("[[stream]] {id}: group"))?;
             }
@@ -382,7 +285,7 @@ impl TriggerConfig {
         env.under_way += kept;
         env.spread = spread;
         let pipeline = StageRegistry::builtin().pipeline(&self.stages, &mut env);
-        Ok((pipeline.context("[[stage]]")?, env))
+        Ok((pipeline.map_err(|error| self.at_stage(error))?, env))
     }
 }
 
@@ -390,193 +293,5 @@ fn decides(stage: &toml::Table) -> bool {
     stage.get("name") == Some(&"decide".into())
 }
 
-impl Memory {
-    fn validate(&self) -> Result<()> {
-        let &Self {
-            buffers,
-            data_room,
-            ring,
-            numa_node,
-            ..
-        } = self;
-        ensure!(
-            (1024..=1 << 22).contains(&buffers),
-            "memory.buffers = {buffers}: it must be 1024 to 4194304"
-        );
-        ensure!(
-            (256..=65_536).contains(&data_room),
-            "memory.data_room = {data_room}: it must be 256 to 65536 bytes"
-        );
-        ensure!(
-            (64..=65_536).contains(&ring),
-            "memory.ring = {ring}: it must be 64 to 65536"
-        );
-        // Whether a node has memory, a page on it tells.
-        if let Some(node) = numa_node {
-            MemoryRegion::builder(1)
-                .numa_node(node)
-                .build()
-                .with_context(|| format!("memory.numa_node = {node}"))?;
-        }
-        Ok(())
-    }
-
-    /// The pool that this asks for.
-    pub fn pool(&self) -> PoolConfig {
-        PoolConfig {
-            buffers: self.buffers,
-            data_room: self.data_room,
-            pages: self.pages,
-            numa_node: self.numa_node,
-            lock: self.lock,
-            ..PoolConfig::default()
-        }
-    }
-}
-
-impl AnswerTo {
-    /// The station behind the address, if it is configured.
-    pub fn station(&self) -> Result<Option<MacAddr>> {
-        let parse = |mac: &String| {
-            mac.parse::<MacAddr>()
-                .with_context(|| format!("answer.mac = `{mac}`"))
-        };
-        self.mac.as_ref().map(parse).transpose()
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use pollux_mempool::RegionError;
-
-    use super::*;
-
-    #[test]
-    fn the_built_in_configuration_is_valid() {
-        TriggerConfig::default().validate().unwrap();
-        assert_eq!(TriggerConfig::from_toml("").unwrap().streams.len(), 4);
-    }
-
-    #[test]
-    fn mistakes_are_named() {
-        let error = |text: &str| format!("{:#}", TriggerConfig::from_toml(text).unwrap_err());
-        assert!(error("[trigger]\nbugdet_us = 5").contains("unknown field `bugdet_us`"));
-        assert!(error("[trigger]\nbudget_us = 0").contains("1 to 60000000"));
-        assert!(error("stream = []").contains("1 to 16"));
-        let twice = error("[[stream]]\nudp_port = 7\n[[stream]]\nudp_port = 7");
-        assert!(
-            twice.contains("UDP port 7 leads to stream 0 and to stream 1"),
-            "{twice}"
-        );
-        assert!(error("[answer]\nto = \"nowhere\"").contains("invalid"));
-        assert!(error("[answer]\nto = \"1.2.3.4:5\"\nmac = \"x\"").contains("answer.mac = `x`"));
-        assert!(error("[memory]\nbuffers = 1").contains("1024 to 4194304"));
-        let pages = error("[memory]\npages = \"3M\"");
-        assert!(
-            pages.contains("`3M`") && pages.contains("`auto`, `4K`, `2M`, `1G`"),
-            "{pages}"
-        );
-        assert!(error("[memory]\nlock = true").contains("lock = true"));
-        assert!(error("[reassembly]").contains("trigger.reassemble = true"));
-        let reassembly = |bounds: &str| {
-            error(&format!(
-                "[trigger]\nreassemble = true\n[reassembly]\n{bounds}"
-            ))
-        };
-        assert!(reassembly("timeout_ms = 0").contains("timeout_ms = 0: it must be 1 to 60000"));
-        assert!(reassembly("fragments = 2000").contains("2 to 1024"));
-        assert!(reassembly("buffers = 4097").contains("at most 4096 for each port"));
-        assert!(error("[memory]\nlock = \"never\"").contains("`try` or `require`"));
-        assert!(error("[memory]\nnuma_node = -1").contains("-1"));
-    }
-
-    /// Each block of docs/operations.md that has stages, as it stands there.
-    #[test]
-    fn what_the_documents_say_about_stages_is_so() {
-        let page = include_str!("../../../docs/operations.md");
-        let (_, told) = page
-            .split_once("### What the other stages can be told")
-            .unwrap();
-        let (told, _) = told.split_once("## 5.").unwrap();
-        let indented = |text: &str| {
-            let lines = text.lines().filter_map(|line| line.strip_prefix("    "));
-            lines.collect::<Vec<_>>().join("\n")
-        };
-        let (build, merge) = told.split_once("In the place of `build`").unwrap();
-        let (build, merge) = (indented(build), indented(merge));
-        let stage = |config: &TriggerConfig, name: &str| {
-            let mut stages = config.stages.iter();
-            stages.position(|stage| stage.get("name") == Some(&name.into()))
-        };
-        let mut config = TriggerConfig::from_toml(&build).unwrap();
-        let place = stage(&config, "build").unwrap();
-        let other: toml::Table = toml::from_str(&merge).unwrap();
-        config.stages[place] = other["stage"][0].as_table().unwrap().clone();
-        assert_eq!(stage(&config, "merge"), Some(place));
-        config.validate().unwrap();
-        // A word that there is not would have been refused.
-        config.stages[place].insert("windows".into(), 1.into());
-        assert!(config.validate().is_err());
-    }
-
-    #[test]
-    fn a_node_without_memory_is_refused_with_those_that_have_some() {
-        let error = TriggerConfig::from_toml("[memory]\nnuma_node = 900").unwrap_err();
-        assert!(matches!(
-            error.downcast_ref(),
-            Some(RegionError::NoSuchNode { node: 900, .. })
-        ));
-        let text = format!("{error:#}");
-        assert!(
-            text.contains("memory.numa_node = 900") && text.contains("nodes with memory: 0"),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn what_the_documents_say_about_fragments_is_so() {
-        let page = include_str!("../../../docs/operations.md");
-        let (_, told) = page.split_once("### Datagrams in fragments").unwrap();
-        let (told, _) = told.split_once("## 5.").unwrap();
-        let lines = told.lines().filter_map(|line| line.strip_prefix("    "));
-        let block = lines.collect::<Vec<_>>().join("\n");
-        let config = TriggerConfig::from_toml(&block).unwrap();
-        let bounds = config.reassembly(1).unwrap();
-        assert_eq!(bounds, Some(ReassemblyConfig::default()));
-        let left_out = TriggerConfig::from_toml("[trigger]\nreassemble = true").unwrap();
-        assert_eq!(left_out.reassembly(1).unwrap(), bounds);
-    }
-
-    #[test]
-    fn fragments_have_a_quarter_of_the_buffers_at_most() {
-        let buffers = |text: &str, ports| {
-            let config = TriggerConfig::from_toml(text).unwrap();
-            config
-                .reassembly(ports)
-                .unwrap()
-                .map(|bounds| bounds.buffers)
-        };
-        let on = "[trigger]\nreassemble = true\n";
-        assert_eq!(buffers("", 1), None);
-        assert_eq!(buffers(on, 1), Some(1024));
-        assert_eq!(buffers(on, 8), Some(512));
-        let few = format!("{on}[memory]\nbuffers = 1024");
-        assert_eq!(buffers(&few, 1), Some(256));
-        let chosen = format!("{on}[reassembly]\nbuffers = 2048");
-        assert_eq!(buffers(&chosen, 2), Some(2048));
-        let config = TriggerConfig::from_toml(&chosen).unwrap();
-        assert!(config.reassembly(3).is_err());
-    }
-
-    #[test]
-    fn memory_is_what_the_file_asks_for() {
-        let text = "[memory]\nbuffers = 2048\npages = \"4K\"\nnuma_node = 0\nlock = \"require\"";
-        let pool = TriggerConfig::from_toml(text).unwrap().memory.pool();
-        assert_eq!((pool.buffers, pool.data_room), (2048, 2048));
-        assert_eq!(
-            (pool.pages, pool.numa_node, pool.lock),
-            (PageSize::Kib4, Some(0), Lock::Require)
-        );
-    }
-}
+mod tests;

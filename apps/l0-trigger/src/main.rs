@@ -20,6 +20,7 @@ mod page;
 mod plan;
 mod receiver;
 mod recorder;
+mod reference;
 mod reload;
 mod replay;
 mod report;
@@ -40,6 +41,7 @@ use pollux_program::{Failure, ReportFile};
 
 use crate::cli::Cli;
 use crate::clock::RunClock;
+use crate::config::TriggerConfig;
 use crate::eyes::Eyes;
 use crate::plan::Plan;
 use crate::setup::Setup;
@@ -51,6 +53,12 @@ fn main() -> ExitCode {
 }
 
 fn job(cli: &Cli) -> Result<(), Failure> {
+    if let Some(form) = cli.print_schema {
+        return Ok(pollux_program::print(reference::reference(form))?);
+    }
+    if cli.print_config {
+        return print_config(cli);
+    }
     cli.clock.select()?;
     #[cfg_attr(
         not(feature = "card-sim"),
@@ -69,6 +77,14 @@ fn job(cli: &Cli) -> Result<(), Failure> {
     }
     let clock = RunClock::Tsc(TscClock::get());
     Ok(execute(cli, &plan, &registry, clock)?)
+}
+
+/// Prints the configuration in force, all that it leaves out included.
+fn print_config(cli: &Cli) -> Result<(), Failure> {
+    let config = TriggerConfig::of(cli.config.as_deref());
+    let whole = config.and_then(|config| config.in_force());
+    let text = toml::to_string(&whole.map_err(Failure::Usage)?).context("--print-config")?;
+    Ok(pollux_program::print(text)?)
 }
 
 fn execute(cli: &Cli, plan: &Plan, registry: &Registry, clock: RunClock) -> Result<()> {

@@ -76,10 +76,7 @@ impl Plan {
     /// Reads and checks everything that the command line names.
     pub fn new(cli: &Cli, registry: &Registry) -> Result<Self> {
         ensure!(cfg!(feature = "hdf5") || cli.record.is_none(), NO_HDF5);
-        let config = match &cli.config {
-            None => TriggerConfig::default(),
-            Some(path) => TriggerConfig::read(path)?,
-        };
+        let config = TriggerConfig::of(cli.config.as_deref())?;
         let given = cli.truth.as_deref().map(|path| {
             GivenTruth::read(path).with_context(|| format!("--truth {}", path.display()))
         });
@@ -259,8 +256,8 @@ impl fmt::Display for Plan {
             .filter_map(|stage| stage.get("name")?.as_str())
             .collect();
         writeln!(f, "pipeline   {}", names.join(" -> "))?;
-        match &self.config.answer {
-            Some(answer) => writeln!(f, "answer     to {}", answer.to)?,
+        match self.config.answer.address() {
+            Some(to) => writeln!(f, "answer     to {to}")?,
             None => writeln!(f, "answer     nobody")?,
         }
         write!(f, "budget     {} us", self.config.trigger.budget_us)

@@ -1,6 +1,6 @@
 //! From received buffers to the frames of the pipeline.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddrV4};
 
 use pollux_mempool::time::Ns;
 use pollux_mempool::{Mbuf, PoolCache};
@@ -12,7 +12,6 @@ use pollux_pmd::net::{
 use pollux_pmd::stream::Demux;
 use pollux_pmd::{Cause, Tally};
 
-use crate::config::AnswerTo;
 use crate::side::PortSide;
 
 /// Classifies frames, puts datagrams together, demultiplexes them, answers ARP and ping, and hears who
@@ -141,12 +140,17 @@ pub struct PeerFinder {
 }
 
 impl PeerFinder {
-    /// For answers from `ip`. A configured station is at the port `place`.
-    pub fn new(answer: &AnswerTo, ip: Ipv4Addr, station: Option<MacAddr>, place: usize) -> Self {
+    /// For answers to one address from another. A configured station is at the port `place`.
+    pub fn new(
+        to: SocketAddrV4,
+        from: SocketAddrV4,
+        station: Option<MacAddr>,
+        place: usize,
+    ) -> Self {
         Self {
-            arp: ArpTable::new(&[*answer.to.ip()]),
-            to: answer.to,
-            from: SocketAddrV4::new(ip, answer.from_port),
+            arp: ArpTable::new(&[*to.ip()]),
+            to,
+            from,
             station,
             place,
             configured: station.is_some(),
@@ -211,6 +215,8 @@ impl PeerFinder {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use std::net::Ipv4Addr;
+
     use pollux_mempool::{Mempool, PoolConfig};
     use pollux_pmd::net::Responder;
     use pollux_pmd::{PortConfig, Registry};
@@ -221,12 +227,8 @@ mod tests {
     const NEW: MacAddr = MacAddr([2, 0, 0, 0, 0, 3]);
 
     fn finder(mac: Option<MacAddr>) -> PeerFinder {
-        let answer = AnswerTo {
-            to: SocketAddrV4::new(PEER, 7),
-            from_port: 8,
-            mac: None,
-        };
-        PeerFinder::new(&answer, TRIGGER, mac, 1)
+        let (to, from) = (SocketAddrV4::new(PEER, 7), SocketAddrV4::new(TRIGGER, 8));
+        PeerFinder::new(to, from, mac, 1)
     }
 
     /// One port for each name: those that can send, and those that cannot.

@@ -1,6 +1,7 @@
 //! From a plan to loops that can be launched: ports, queues, pipeline, taps.
 
 use std::iter;
+use std::net::SocketAddrV4;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -335,8 +336,11 @@ fn receiver(plan: &Plan, sides: &[PortSide]) -> Result<Receiver> {
         trigger, answer, ..
     } = &plan.config;
     let sender = sides.iter().position(|side| side.tx.is_some());
-    let peer = match (answer, sender) {
-        (Some(to), Some(first)) => Some(PeerFinder::new(to, trigger.ip, to.station()?, first)),
+    let peer = match (answer.address(), sender) {
+        (Some(to), Some(first)) => {
+            let from = SocketAddrV4::new(trigger.ip, answer.from_port);
+            Some(PeerFinder::new(to, from, answer.station()?, first))
+        }
         _ => None,
     };
     let checksums = trigger.checksums;

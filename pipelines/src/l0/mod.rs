@@ -38,6 +38,8 @@ pub use record::{L0_EVENT, L0Record, PrimitiveId};
 pub(crate) use stats::{Apart, Closed};
 pub use stats::{EventCounts, L0Stats, SourceCounts};
 
+use std::any::TypeId;
+
 use pollux_mempool::region::PageSize;
 use pollux_mempool::{Mbuf, Mempool, PoolConfig, PoolError};
 use pollux_pmd::stream::StreamId;
@@ -59,6 +61,19 @@ fn own_pool(buffers: usize, data_room: usize, memory: PoolConfig) -> Result<Memp
         },
         ..memory
     })
+}
+
+/// What people call the items of a type that flows through the trigger, if it is one of them.
+pub(crate) fn kind<T: 'static>() -> Option<&'static str> {
+    let kinds = [
+        (TypeId::of::<Frame>(), "frames"),
+        (TypeId::of::<Fragments>(), "fragments"),
+        (TypeId::of::<Event>(), "events"),
+        (TypeId::of::<Reconstructed>(), "events with rings"),
+        (TypeId::of::<Decision>(), "decisions"),
+    ];
+    let found = kinds.iter().find(|(id, _)| *id == TypeId::of::<T>());
+    found.map(|&(_, name)| name)
 }
 
 /// A received datagram of a known stream.

@@ -29,6 +29,7 @@ mod split;
 mod view;
 mod word;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -96,7 +97,7 @@ impl Ring {
 const SIGNIFICANCE: f32 = 0.1;
 
 /// Where circles come from, if one does not explain all hits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// Circles through three hits.
@@ -107,43 +108,54 @@ pub enum Method {
     CentreGrid,
 }
 
-/// What counts as a ring.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// What counts as a ring: options of the stage `rings`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FinderConfig {
     /// Fewest hits of a ring, at least 4: three lie on a circle always. One of them may be
     /// shared with a ring that was found before.
+    #[schemars(range(min = 4), extend("x-unit" = "hits"))]
     pub min_hits: u16,
     /// Fewest hits of a ring of the largest radius. The light that a particle emits grows with
     /// the square of its ring's radius, so a large ring of few hits is a chance alignment. A ring of
     /// radius r has at least max(`min_hits`, `min_hits_largest` (r / `max_radius_mm`)^2) hits.
+    #[schemars(range(min = 4), extend("x-unit" = "hits"))]
     pub min_hits_largest: u16,
     /// Most rings on each disk of an event, of all times together, 1 to 4. Of more the ones with
     /// most hits are kept.
+    #[schemars(range(min = 1, max = MAX_RINGS_PER_DISK), extend("x-unit" = "rings"))]
     pub max_rings: u8,
     /// Smallest radius, in mm.
+    #[schemars(extend("exclusiveMinimum" = 0, "x-unit" = "mm"))]
     pub min_radius_mm: f32,
-    /// Largest radius, in mm.
+    /// Largest radius, in mm, above the smallest.
+    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = MAX_RADIUS_MM, "x-unit" = "mm"))]
     pub max_radius_mm: f32,
     /// Largest distance of a ring's centre from the disk's centre, in mm.
+    #[schemars(extend("exclusiveMinimum" = 0, "x-unit" = "mm"))]
     pub max_centre_mm: f32,
     /// Half the width of the road around a ring in which a hit belongs to it, in mm. A cell's
     /// corner is 10.4 mm from its middle; a wider road mixes hits of neighbouring rings.
+    #[schemars(extend("exclusiveMinimum" = 0, "x-unit" = "mm"))]
     pub road_mm: f32,
     /// Largest mean squared distance of a ring's hits from it, in mm^2. Uniform light on a round
     /// opening of 18 mm gives 18^2 / 16 = 20.25 mm^2.
+    #[schemars(extend("exclusiveMinimum" = 0, "x-unit" = "mm^2"))]
     pub max_chi2_mm2: f32,
-    /// Least [significance](Ring::significance) of a ring: 0 is that of rings of which one is expected
+    /// Least significance of a ring: 0 is that of rings of which one is expected
     /// by chance. Below 0 more chance alignments are kept; -100 keeps all.
     pub min_significance: f32,
     /// Searches of hits whose rings are in doubt, 1 to 8: each begins with other circles, and the
     /// rings that explain the hits best are taken. With one, events of several rings are found in
     /// less time, and more of their rings are false (docs/physics.md).
+    #[schemars(range(min = 1, max = MAX_SEARCHES))]
     pub searches: u8,
     /// Hits whose times are within this of that of most others are looked at together, in units
     /// of 25/256 ns; 0 looks at all hits together.
+    #[schemars(extend("x-unit" = "25/256 ns"))]
     pub time_window: u8,
     /// Circles through three hits that are tried for one ring.
+    #[schemars(extend("x-unit" = "circles"))]
     pub seeds: u16,
     /// Where circles come from.
     pub method: Method,
@@ -189,6 +201,9 @@ pub enum FinderError {
     Searches,
 }
 
+/// More than any radius that is looked for, in mm.
+const MAX_RADIUS_MM: f32 = 1e4;
+
 /// Most searches of the same hits: more have not found anything.
 const MAX_SEARCHES: u8 = 8;
 
@@ -211,7 +226,7 @@ impl FinderConfig {
             self.max_chi2_mm2,
         ];
         let positive = lengths.iter().all(|&v| v > 0.0 && v.is_finite());
-        let ordered = self.max_radius_mm > self.min_radius_mm && self.max_radius_mm < 1e4;
+        let ordered = self.max_radius_mm > self.min_radius_mm && self.max_radius_mm < MAX_RADIUS_MM;
         if !(positive && ordered) {
             return Err(FinderError::Lengths);
         }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use pollux_mempool::PoolCache;
 use pollux_pmd::stream::{SpillTracker, Verdict};
 use pollux_pmd::{Cause, Tally};
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::formats::hits::{HitsFrame, HitsHeader, MAX_HITS};
 use crate::formats::{FormatError, mtp::SOURCE_RICH};
@@ -18,13 +19,13 @@ use crate::stage::{Batch, Sink, Stage};
 /// No source has this index.
 const NONE: u8 = u8::MAX;
 
-/// Options of the stage.
-#[derive(Clone, Debug, Deserialize)]
+/// Options of `decompress`: hit containers into fragments of events.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DecompressOptions {
     /// Detector whose containers are taken.
     pub source_id: u8,
-    /// Boards of that detector, in the order of the sources; by default 0, 1, 2, ...
+    /// Boards of that detector, in the order of the sources; one for each. Left out: 0, 1, 2, ...
     pub boards: Option<Vec<u8>>,
 }
 

@@ -9,6 +9,12 @@ use crate::registry::StageEnv;
 /// photomultipliers of one of four boards. Four rings on such a board are some 60 hits.
 pub(super) const HOT_HITS: u16 = 122;
 
+/// Longest deadline: a minute.
+pub(super) const MAX_DEADLINE_US: u64 = 60_000_000;
+
+/// Widest window in slots of 25 ns: a hit's time within it fits 16 bits.
+pub(super) const MAX_WINDOW: u16 = 128;
+
 /// The number of sources.
 ///
 /// # Errors
@@ -27,7 +33,7 @@ pub(super) fn check_sources(env: &StageEnv) -> Result<usize, String> {
 /// # Errors
 /// It is zero or above a minute, or the horizon is not above it.
 pub(super) fn check_times(deadline_us: u64, horizon_us: u64) -> Result<Ns, String> {
-    if !(1..=60_000_000).contains(&deadline_us) {
+    if !(1..=MAX_DEADLINE_US).contains(&deadline_us) {
         return Err(format!(
             "deadline_us = {deadline_us}: it must be 1 to 60000000 (a minute)"
         ));

@@ -13,34 +13,42 @@ use std::sync::Arc;
 
 use pollux_mempool::PoolCache;
 use pollux_pmd::Cause;
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::fate::{Fate, Fates};
-use super::limits::{HOT_HITS, check_hot, check_sources, check_times};
+use super::limits::{HOT_HITS, MAX_DEADLINE_US, MAX_WINDOW, check_hot, check_sources, check_times};
 use crate::formats::hits::MAX_HITS;
 use crate::l0::{Closed, Draft, Event, EventHead, Fragment, Fragments, L0Stats, MAX_SOURCES};
 use crate::merge::{Came, Merge, MergeOptions, Refusal, SLOT, StampedHit, Window};
 use crate::registry::StageEnv;
 use crate::stage::{Batch, Moment, Sink, Stage};
 
-/// Options of the stage.
-#[derive(Clone, Debug, Deserialize)]
+/// Options of `merge`: events of hits by their own times, in the place of `build`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MergeHitsOptions {
     /// Width of a window, in slots of 25 ns.
+    #[schemars(range(min = 1, max = MAX_WINDOW), extend("x-unit" = "slots of 25 ns"))]
     pub window_slots: u16,
     /// What a window shares with each of its neighbours, in ns; at most half its width.
+    #[schemars(range(min = 0.0, max = 1600.0), extend("x-unit" = "ns"))]
     pub guard_ns: f64,
     /// How far hits may be behind earlier ones of their source, in slots of 25 ns.
+    #[schemars(extend("x-unit" = "slots of 25 ns"))]
     pub disorder_slots: u64,
     /// How far a hit may be ahead of the last one of its source, beyond the time that has passed,
     /// and of the other sources; in time of the detector, and more than the deadline.
+    #[schemars(range(min = 2), extend("x-unit" = "us"))]
     pub horizon_us: u64,
     /// How long a silent source is waited for.
+    #[schemars(range(min = 1, max = MAX_DEADLINE_US), extend("x-unit" = "us"))]
     pub deadline_us: u64,
     /// Hits of each source that may wait.
+    #[schemars(range(min = 64, max = 16_777_216), extend("x-unit" = "hits"))]
     pub capacity: usize,
     /// Most hits of a source in a window: a source with more is hot, and its hits are masked.
+    #[schemars(range(min = 1), extend("x-unit" = "hits"))]
     pub hot_hits: u16,
 }
 
@@ -96,9 +104,9 @@ impl MergeHits {
             hot_hits,
         } = options;
         let sources = check_sources(env)?;
-        if !(1..=128).contains(&window_slots) {
+        if !(1..=MAX_WINDOW).contains(&window_slots) {
             return Err(format!(
-                "window_slots = {window_slots}: it must be 1 to 128"
+                "window_slots = {window_slots}: it must be 1 to {MAX_WINDOW}"
             ));
         }
         let most = f64::from(window_slots) * 12.5;

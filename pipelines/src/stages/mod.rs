@@ -57,4 +57,9 @@ pub(crate) fn register(registry: &mut StageRegistry) {
     registry.register("decide", |options: DecideOptions, env| {
         Ok(DynStage::new("decide", Decide::new(&options, env)?))
     });
+    registry.describe::<DecompressOptions>("decompress");
+    registry.describe::<BuildOptions>("build");
+    registry.describe::<MergeHitsOptions>("merge");
+    registry.describe::<FinderConfig>("rings");
+    registry.describe::<DecideOptions>("decide");
 }

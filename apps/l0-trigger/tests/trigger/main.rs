@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod common;
+mod configuration;
 mod dashboard;
 mod groups;
 mod interface;

@@ -266,11 +266,18 @@ fn wrong_configurations_are_named() {
         ),
         (
             "[[stage]]\nname = \"decompress\"\n[[stage]]\nname = \"rings\"",
-            &["stage `rings` takes"],
+            &[
+                "[[stage]] in line 3: stage `rings` takes events, but stage `decompress` before it",
+                "makes fragments",
+            ],
         ),
         (
             "[[stage]]\nname = \"decompress\"\n",
-            &["[[stage]]", "Decision"],
+            &[
+                "[[stage]] in line 1",
+                "must make decisions",
+                "`decompress`, makes fragments",
+            ],
         ),
         (
             "[[stage]]\nname = \"decompress\"\n[[stage]]\nname = \"build\"\ndeadline = 5",
@@ -278,7 +285,10 @@ fn wrong_configurations_are_named() {
         ),
         (
             "[[stage]]\nname = \"decompress\"\n[[stage]]\nname = \"build\"\ndeadline_us = 0",
-            &["stage `build`: deadline_us = 0", "1 to 60000000"],
+            &[
+                "[[stage]] in line 3: stage `build`: deadline_us = 0",
+                "1 to 60000000",
+            ],
         ),
     ] {
         let config = folder.write("trigger.toml", text);

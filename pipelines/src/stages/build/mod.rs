@@ -23,11 +23,12 @@ use std::sync::Arc;
 use pollux_mempool::PoolCache;
 use pollux_mempool::time::Ns;
 use pollux_pmd::Cause;
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use self::timeline::{Open, Timeline};
 use super::fate::{Fate, Fates};
-use super::limits::{HOT_HITS, check_hot, check_sources, check_times};
+use super::limits::{HOT_HITS, MAX_DEADLINE_US, MAX_WINDOW, check_hot, check_sources, check_times};
 use crate::clocks::{Change, ClockOptions, Clocks, Late, Line, MAIN, OTHER, Vote};
 use crate::formats::hits::MAX_HITS;
 use crate::l0::{
@@ -38,23 +39,28 @@ use crate::registry::StageEnv;
 use crate::rich::Hit;
 use crate::stage::{Batch, Moment, Sink, Stage};
 
-/// Options of the stage.
-#[derive(Clone, Debug, Deserialize)]
+/// Options of `build`: events of fragments whose time stamps fall into one window.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BuildOptions {
     /// Width of an event in slots of 25 ns, at most 128: fragments whose time stamps fall into the
     /// same window are one event, and times of its hits count from the window's beginning. A source
     /// has one fragment in a window; a second one is a duplicate.
+    #[schemars(range(min = 1, max = MAX_WINDOW), extend("x-unit" = "slots of 25 ns"))]
     pub window_slots: u64,
     /// How long an event waits for its sources: from the arrival of its first fragment, and again
     /// from when most sources have contributed.
+    #[schemars(range(min = 1, max = MAX_DEADLINE_US), extend("x-unit" = "us"))]
     pub deadline_us: u64,
     /// How far a time stamp may be ahead of the last one of its source, beyond the time that has
     /// passed, and of the other sources; in time of the detector, and more than the deadline.
+    #[schemars(range(min = 2), extend("x-unit" = "us"))]
     pub horizon_us: u64,
     /// Most events that may be open at once.
+    #[schemars(range(min = 2, max = MAX_OPEN), extend("x-unit" = "events"))]
     pub max_open: usize,
     /// Most hits of a source in an event: a source with more is hot, and its hits are masked.
+    #[schemars(range(min = 1), extend("x-unit" = "hits"))]
     pub hot_hits: u16,
 }
 
@@ -70,8 +76,8 @@ impl Default for BuildOptions {
     }
 }
 
-/// Slots of the widest event: a hit's time within it fits 16 bits.
-const MAX_WINDOW: u64 = 128;
+/// Most events that may be open at once.
+const MAX_OPEN: usize = 1 << 20;
 
 /// Buffers that are asked for before they are needed: they were last used by whoever took the
 /// events at the end of the chain. Half of them at a time, so that they are waited for together.
@@ -140,14 +146,14 @@ impl Build {
             hot_hits,
         } = options;
         let sources = check_sources(env)?;
-        if !(1..=MAX_WINDOW).contains(&window_slots) {
+        if !(1..=u64::from(MAX_WINDOW)).contains(&window_slots) {
             return Err(format!(
                 "window_slots = {window_slots}: it must be 1 to {MAX_WINDOW}"
             ));
         }
         let deadline = check_times(deadline_us, horizon_us)?;
-        if !(2..=1 << 20).contains(&max_open) {
-            return Err(format!("max_open = {max_open}: it must be 2 to 1048576"));
+        if !(2..=MAX_OPEN).contains(&max_open) {
+            return Err(format!("max_open = {max_open}: it must be 2 to {MAX_OPEN}"));
         }
         let horizon = horizon_us.saturating_mul(1000 / SLOT_NS) / window_slots;
         if horizon == 0 {

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::l0::{MAX_EVENT_HITS, Reconstructed};
 use crate::rich::find::{FinderConfig, MAX_RINGS, Ring};
@@ -14,14 +15,17 @@ pub const MAX_RULES: usize = 8;
 /// More than any radius.
 const ANY_RADIUS_MM: f32 = 1000.0;
 
-/// Options of the stage.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+/// Options of `decide`: which events are accepted (docs/operations.md, "Rules").
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DecideOptions {
-    /// The rules; an event that one of them accepts is accepted.
+    /// The rules: an event that one of them accepts is accepted. Left out: one, `any-ring`, which
+    /// accepts whatever has a ring.
     #[serde(rename = "rule")]
+    #[schemars(length(min = 1, max = MAX_RULES))]
     pub rules: Vec<RuleOptions>,
     /// Of so many rejected events one is kept for monitoring, the first first; 0: none.
+    #[schemars(extend("x-unit" = "events"))]
     pub downscale: u32,
 }
 
@@ -39,29 +43,40 @@ impl Default for DecideOptions {
 }
 
 /// One rule, which holds for an event when all of its bounds do.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(extend("required" = ["name"]))]
 pub struct RuleOptions {
     /// What reports call it.
+    #[schemars(length(min = 1))]
     pub name: String,
     /// Fewest rings that count.
+    #[schemars(extend("x-unit" = "rings"))]
     pub min_rings: usize,
     /// Most rings that count.
+    #[schemars(extend("x-unit" = "rings"))]
     pub max_rings: usize,
     /// Smallest and largest radius of a ring that counts, in mm.
+    #[schemars(extend("x-unit" = "mm"))]
     pub radius_mm: [f32; 2],
-    /// Largest mean squared distance of its hits from a ring that counts, in mm^2.
+    /// Largest mean squared distance of its hits from a ring that counts, in mm^2; `inf`: any.
+    #[schemars(range(min = 0.0), extend("x-default" = "inf"), extend("x-unit" = "mm^2"))]
     pub max_chi2_mm2: f32,
     /// Least significance of a ring that counts: minus the decimal logarithm of the number of rings
     /// that are expected by chance among the hits around it.
+    #[schemars(range(min = 0.0, max = 25.5))]
     pub min_significance: f32,
     /// Disk of a ring that counts: 0 or 1; without it, either.
+    #[schemars(range(max = 1))]
     pub disk: Option<u16>,
     /// Fewest hits of the event.
+    #[schemars(extend("x-unit" = "hits"))]
     pub min_hits: u16,
     /// Most hits of the event.
+    #[schemars(extend("x-unit" = "hits"))]
     pub max_hits: u16,
     /// Of so many events that the rule holds for one is accepted, the first first.
+    #[schemars(range(min = 1), extend("x-unit" = "events"))]
     pub prescale: u32,
 }
 

@@ -1,0 +1,136 @@
+//! What a configuration says, and what is refused.
+
+#![allow(clippy::unwrap_used)]
+
+use pollux_mempool::RegionError;
+use pollux_mempool::region::Lock;
+
+use super::*;
+
+#[test]
+fn the_built_in_configuration_is_valid() {
+    TriggerConfig::default().validate().unwrap();
+    assert_eq!(TriggerConfig::from_toml("").unwrap().streams.len(), 4);
+}
+
+#[test]
+fn mistakes_are_named() {
+    let error = |text: &str| format!("{:#}", TriggerConfig::from_toml(text).unwrap_err());
+    assert!(error("[trigger]\nbugdet_us = 5").contains("unknown field `bugdet_us`"));
+    assert!(error("[trigger]\nbudget_us = 0").contains("1 to 60000000"));
+    assert!(error("stream = []").contains("1 to 16"));
+    let twice = error("[[stream]]\nudp_port = 7\n[[stream]]\nudp_port = 7");
+    assert!(
+        twice.contains("UDP port 7 leads to stream 0 and to stream 1"),
+        "{twice}"
+    );
+    assert!(error("[answer]\nto = \"nowhere\"").contains("invalid"));
+    assert!(error("[answer]\nto = \"1.2.3.4:5\"\nmac = \"x\"").contains("answer.mac = `x`"));
+    assert!(error("[memory]\nbuffers = 1").contains("1024 to 4194304"));
+    let pages = error("[memory]\npages = \"3M\"");
+    assert!(
+        pages.contains("`3M`") && pages.contains("`auto`, `4K`, `2M`, `1G`"),
+        "{pages}"
+    );
+    assert!(error("[memory]\nlock = true").contains("lock = true"));
+    assert!(error("[reassembly]").contains("trigger.reassemble = true"));
+    let reassembly = |bounds: &str| {
+        error(&format!(
+            "[trigger]\nreassemble = true\n[reassembly]\n{bounds}"
+        ))
+    };
+    assert!(reassembly("timeout_ms = 0").contains("timeout_ms = 0: it must be 1 to 60000"));
+    assert!(reassembly("fragments = 2000").contains("2 to 1024"));
+    assert!(reassembly("buffers = 4097").contains("at most 4096 for each port"));
+    assert!(error("[memory]\nlock = \"never\"").contains("`try` or `require`"));
+    assert!(error("[memory]\nnuma_node = -1").contains("-1"));
+}
+
+/// Each block of docs/operations.md that has stages, as it stands there.
+#[test]
+fn what_the_documents_say_about_stages_is_so() {
+    let page = include_str!("../../../../docs/operations.md");
+    let (_, told) = page
+        .split_once("### What the other stages can be told")
+        .unwrap();
+    let (told, _) = told.split_once("## 5.").unwrap();
+    let indented = |text: &str| {
+        let lines = text.lines().filter_map(|line| line.strip_prefix("    "));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let (build, merge) = told.split_once("In the place of `build`").unwrap();
+    let (build, merge) = (indented(build), indented(merge));
+    let stage = |config: &TriggerConfig, name: &str| {
+        let mut stages = config.stages.iter();
+        stages.position(|stage| stage.get("name") == Some(&name.into()))
+    };
+    let mut config = TriggerConfig::from_toml(&build).unwrap();
+    let place = stage(&config, "build").unwrap();
+    let other: toml::Table = toml::from_str(&merge).unwrap();
+    config.stages[place] = other["stage"][0].as_table().unwrap().clone();
+    assert_eq!(stage(&config, "merge"), Some(place));
+    config.validate().unwrap();
+    // A word that there is not would have been refused.
+    config.stages[place].insert("windows".into(), 1.into());
+    assert!(config.validate().is_err());
+}
+
+#[test]
+fn a_node_without_memory_is_refused_with_those_that_have_some() {
+    let error = TriggerConfig::from_toml("[memory]\nnuma_node = 900").unwrap_err();
+    assert!(matches!(
+        error.downcast_ref(),
+        Some(RegionError::NoSuchNode { node: 900, .. })
+    ));
+    let text = format!("{error:#}");
+    assert!(
+        text.contains("memory.numa_node = 900") && text.contains("nodes with memory: 0"),
+        "{text}"
+    );
+}
+
+#[test]
+fn memory_is_what_the_file_asks_for() {
+    let text = "[memory]\nbuffers = 2048\npages = \"4K\"\nnuma_node = 0\nlock = \"require\"";
+    let pool = TriggerConfig::from_toml(text).unwrap().memory.pool();
+    assert_eq!((pool.buffers, pool.data_room), (2048, 2048));
+    assert_eq!(
+        (pool.pages, pool.numa_node, pool.lock),
+        (PageSize::Kib4, Some(0), Lock::Require)
+    );
+}
+
+#[test]
+fn what_the_documents_say_about_fragments_is_so() {
+    let page = include_str!("../../../../docs/operations.md");
+    let (_, told) = page.split_once("### Datagrams in fragments").unwrap();
+    let (told, _) = told.split_once("## 5.").unwrap();
+    let lines = told.lines().filter_map(|line| line.strip_prefix("    "));
+    let block = lines.collect::<Vec<_>>().join("\n");
+    let config = TriggerConfig::from_toml(&block).unwrap();
+    let bounds = config.reassembly(1).unwrap();
+    assert_eq!(bounds, Some(ReassemblyConfig::default()));
+    let left_out = TriggerConfig::from_toml("[trigger]\nreassemble = true").unwrap();
+    assert_eq!(left_out.reassembly(1).unwrap(), bounds);
+}
+
+#[test]
+fn fragments_have_a_quarter_of_the_buffers_at_most() {
+    let buffers = |text: &str, ports| {
+        let config = TriggerConfig::from_toml(text).unwrap();
+        config
+            .reassembly(ports)
+            .unwrap()
+            .map(|bounds| bounds.buffers)
+    };
+    let on = "[trigger]\nreassemble = true\n";
+    assert_eq!(buffers("", 1), None);
+    assert_eq!(buffers(on, 1), Some(1024));
+    assert_eq!(buffers(on, 8), Some(512));
+    let few = format!("{on}[memory]\nbuffers = 1024");
+    assert_eq!(buffers(&few, 1), Some(256));
+    let chosen = format!("{on}[reassembly]\nbuffers = 2048");
+    assert_eq!(buffers(&chosen, 2), Some(2048));
+    let config = TriggerConfig::from_toml(&chosen).unwrap();
+    assert!(config.reassembly(3).is_err());
+}
