@@ -123,6 +123,8 @@ Configuration (TOML; each line may be left out):
   [memory]                      buffers = 16384, data_room = 2048 (bytes), ring = 2048 (descriptors)
                                 pages = \"auto\", \"4K\", \"2M\" or \"1G\"; numa_node = 0;
                                 lock = \"try\" or \"require\" (docs/tuning.md)
+  [[stream]]                    udp_port = 58913; group = \"239.1.2.3\" has a multicast group joined
+                                (docs/operations.md, Multicast)
   [[stage]]                     decompress, build, rings, decide, each by its name, in order
   [[stage.rule]]                of decide: which events are accepted (docs/operations.md);
                                 SIGHUP has the rules of a running program read again

@@ -77,10 +77,10 @@ pub fn leave(sides: &mut [PortSide], cache: &mut PoolCache, now: impl Fn() -> Ns
     loop {
         let time = now();
         let mut left = true;
-        for side in &mut *sides {
+        for side in sides.iter_mut().filter(|side| side.groups.is_some()) {
             side.report_groups(time, cache);
             side.retry(cache);
-            left &= side.groups.as_ref().is_none_or(|host| host.has_left());
+            left &= side.groups.as_ref().is_some_and(|host| host.has_left());
         }
         if left || time >= end {
             return;

@@ -8,7 +8,8 @@ use std::time::Duration;
 use pcap_file::pcap::{PcapPacket, PcapWriter};
 use pollux_mempool::time::Ns;
 use pollux_pmd::net::MacAddr;
-use pollux_pmd::net::igmp::IgmpHost;
+use pollux_pmd::net::igmp::{IgmpHost, MAX_GROUPS};
+use pollux_quiet::listen;
 
 const GROUPS: [Ipv4Addr; 2] = [Ipv4Addr::new(239, 1, 2, 3), Ipv4Addr::new(239, 1, 2, 4)];
 
@@ -28,6 +29,39 @@ fn said(host: &mut IgmpHost, frames: &mut Vec<Vec<u8>>) {
             true
         });
     }
+}
+
+/// Whatever is heard and said, nothing allocates, frees or enters the kernel.
+#[test]
+fn a_member_does_nothing_but_work() {
+    let noise = listen(|ear| {
+        let mut host = IgmpHost::new(MacAddr([2, 0, 0, 0, 0, 2]), Ipv4Addr::LOCALHOST, 1);
+        let mut now = Ns(0);
+        let mut said = |host: &mut IgmpHost, now: &mut Ns| {
+            while host.due() < Ns(u64::MAX) {
+                *now = host.due();
+                assert!(host.poll(*now, |frame| !frame.is_empty()));
+            }
+        };
+        ear.during(|| {
+            for last in 0..MAX_GROUPS {
+                host.join(Ipv4Addr::new(239, 0, 0, last as u8), now)
+                    .unwrap();
+            }
+            for _ in 0..2 {
+                said(&mut host, &mut now);
+                host.observe(&V2_QUERY, now).unwrap();
+            }
+            assert!(host.observe(&V2_QUERY[..45], now).is_err());
+            said(&mut host, &mut now);
+            host.leave_all(now);
+            said(&mut host, &mut now);
+        });
+        // Of version 3: two of the joins. Of version 2: two answers and a leave of each.
+        assert_eq!(host.counts().reports.get(), 2 + 3 * MAX_GROUPS as u64);
+        assert!(host.has_left());
+    });
+    noise.1.assert_none();
 }
 
 #[test]

@@ -134,3 +134,16 @@ fn fragments_have_a_quarter_of_the_buffers_at_most() {
     let config = TriggerConfig::from_toml(&chosen).unwrap();
     assert!(config.reassembly(3).is_err());
 }
+
+/// The example of docs/operations.md: one port, two groups.
+#[test]
+fn what_the_documents_say_about_groups_is_so() {
+    let page = include_str!("../../../../docs/operations.md");
+    let (_, told) = page.split_once("## 11. Multicast").unwrap();
+    let (told, _) = told.split_once("A stream with a group").unwrap();
+    let lines = told.lines().filter_map(|line| line.strip_prefix("    "));
+    let config = TriggerConfig::from_toml(&lines.collect::<Vec<_>>().join("\n")).unwrap();
+    let groups = [[239, 1, 2, 3], [239, 1, 2, 4]].map(Ipv4Addr::from);
+    assert_eq!(config.groups(), groups);
+    assert_eq!(config.streams.len(), 2);
+}

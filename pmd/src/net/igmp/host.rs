@@ -251,9 +251,13 @@ impl IgmpHost {
     fn next_v3(&mut self, now: Ns) -> Option<(Frame, What)> {
         let members = self.members.iter();
         let changes = members.filter(|member| member.changes(now));
-        let changes = changes.map(|member| match member.leaving {
-            true => (Record::Leave, member.group),
-            false => (Record::Join, member.group),
+        let changes = changes.map(|member| {
+            let record = if member.leaving {
+                Record::Leave
+            } else {
+                Record::Join
+            };
+            (record, member.group)
         });
         if let Some(frame) = Frame::v3(self.station, changes) {
             return Some((frame, What::Changes));
