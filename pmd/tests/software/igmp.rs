@@ -37,7 +37,7 @@ fn a_member_does_nothing_but_work() {
     let noise = listen(|ear| {
         let mut host = IgmpHost::new(MacAddr([2, 0, 0, 0, 0, 2]), Ipv4Addr::LOCALHOST, 1);
         let mut now = Ns(0);
-        let mut said = |host: &mut IgmpHost, now: &mut Ns| {
+        let said = |host: &mut IgmpHost, now: &mut Ns| {
             while host.due() < Ns(u64::MAX) {
                 *now = host.due();
                 assert!(host.poll(*now, |frame| !frame.is_empty()));
