@@ -10,7 +10,7 @@ use pollux_mempool::time::Ns;
 use pollux_mempool::{Mbuf, PoolCache};
 use pollux_pmd::net::MacAddr;
 use pollux_pmd::net::igmp::{IgmpCounts, IgmpHost};
-use pollux_pmd::{Cause, Count};
+use pollux_pmd::{Cause, Count, Port, Started};
 use pollux_program::metrics::Page;
 use serde::Serialize;
 
@@ -93,6 +93,17 @@ pub fn leave(sides: &mut [PortSide], cache: &mut PoolCache, now: impl Fn() -> Ns
 pub struct GroupView {
     pub port: String,
     pub counts: Arc<IgmpCounts>,
+}
+
+/// Those of all ports.
+pub fn views(ports: &[Port<Started>], sides: &[PortSide]) -> Vec<GroupView> {
+    let view = |(port, side): (&Port<Started>, &PortSide)| {
+        Some(GroupView {
+            port: port.spec().into(),
+            counts: side.groups.as_ref()?.counts(),
+        })
+    };
+    ports.iter().zip(sides).filter_map(view).collect()
 }
 
 /// What a port did to be a member of groups.

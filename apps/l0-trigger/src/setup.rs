@@ -31,7 +31,7 @@ use crate::config::TriggerConfig;
 use crate::counters::Counters;
 use crate::display::{self, Collector};
 use crate::files::{Files, Written};
-use crate::groups::{self, GroupView};
+use crate::groups;
 use crate::keeper;
 use crate::outlet::{Outlet, Tap};
 use crate::plan::{GivenTruth, Plan};
@@ -101,10 +101,8 @@ impl Setup {
             }
             _ => None,
         };
-        let views = opened
-            .iter()
-            .map(|o| PortView::of(&o.port, &o.queues.rx, &o.queues.tx));
-        let views = views.collect();
+        let view = |o: &Opened| PortView::of(&o.port, &o.queues.rx, &o.queues.tx);
+        let views = opened.iter().map(view).collect();
 
         let recorded = opened.iter().all(|port| port.offered.recorded);
         let (pipeline, env) = plan.config.pipeline(kept(cli), plan.spreading(recorded))?;
@@ -118,13 +116,7 @@ impl Setup {
         } = env;
         let events = events.context("[[stage]]: none of them builds events")?;
         let (ports, inputs, sides) = hand_out(opened, &plan.config, &mut ledger)?;
-        let groups = ports.iter().zip(&sides).filter_map(|(port, side)| {
-            Some(GroupView {
-                port: port.spec().into(),
-                counts: side.groups.as_ref()?.counts(),
-            })
-        });
-        let groups = groups.collect();
+        let groups = groups::views(&ports, &sides);
         let receiver = receiver(plan, &sides)?;
         let streams = receiver.demux.view();
         ledger.add("receive", receiver.tally.view());
@@ -140,9 +132,8 @@ impl Setup {
         let (sampler, collector) = display.unzip();
         let (files, keeper) = Files::new(cli, &mut taps)?;
         let check = ring_check(plan, &mut taps)?;
-        let peer = receiver.peer.is_some();
         let outlet = Outlet {
-            answer: answer(plan, clock.clone(), peer, recorded),
+            answer: answer(plan, clock.clone(), receiver.peer.is_some(), recorded),
             sides,
             answer_by: 0,
             cache: pool.cache(CACHE)?,
@@ -279,11 +270,9 @@ fn boards(
 }
 
 /// The ports, the inputs of the trigger, and what it sends by.
-fn hand_out(
-    opened: Vec<Opened>,
-    config: &TriggerConfig,
-    ledger: &mut Ledger,
-) -> Result<(Vec<Port<Started>>, Vec<Input>, Vec<PortSide>)> {
+type HandedOut = (Vec<Port<Started>>, Vec<Input>, Vec<PortSide>);
+
+fn hand_out(opened: Vec<Opened>, config: &TriggerConfig, ledger: &mut Ledger) -> Result<HandedOut> {
     let (ip, groups) = (config.trigger.ip, config.groups());
     let (mut ports, mut inputs, mut sides) = (Vec::new(), Vec::new(), Vec::new());
     for (place, opened) in opened.into_iter().enumerate() {
