@@ -311,8 +311,9 @@ fn queries_are_answered_within_their_time() {
     let start = 10 * SECOND;
     for seed in 0..50 {
         let mut host = IgmpHost::new(MacAddr(DST_MAC), DST_IP.into(), seed);
-        both.iter()
-            .for_each(|&group| host.join(group, Ns(0)).unwrap());
+        for group in both {
+            host.join(group, Ns(0)).unwrap();
+        }
         sent(&mut host, Ns(start));
         let asked = [
             (v3_query(NONE, &[]), v3_report(2, &both)),
