@@ -161,4 +161,9 @@ fn main() {
     let records = [[4, 0, 0, 0, 9, 0, 1, 0, 1, 0, 0, 0, 5, 0, 0, 0], [1; 16]].concat();
     save("clop_payloads", "records", &[&[0], &records[..]].concat());
     save("clop_payloads", "bare", &[&[9], &records[..]].concat());
+    // Kind, place and length of each fragment: in order, from the back, and overlapping.
+    let [first, last] = [[0, 0, 0x20, 4], [0, 4, 0, 4]];
+    save("reassemble", "whole", &[first, last].concat());
+    save("reassemble", "reversed", &[last, first].concat());
+    save("reassemble", "overlap", &[first, [0, 2, 0x20, 4], last].concat());
 }
