@@ -16,3 +16,4 @@ mod nothing_but_work;
 mod pcap;
 mod pinning;
 mod ports;
+mod reassembly;

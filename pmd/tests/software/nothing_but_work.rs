@@ -8,7 +8,6 @@ use std::time::Instant;
 
 use pollux_mempool::time::Ns;
 use pollux_mempool::{Burst, Mbuf, PoolCache};
-use pollux_netns::{fragments, payload, udp_frame};
 use pollux_pmd::driver::{Description, Feature, Support};
 use pollux_pmd::event::{
     Clop, ClopConfig, ClopReader, ClopWriter, EventConsumer, EventKind, EventProducer, EventQueue,
@@ -16,8 +15,7 @@ use pollux_pmd::event::{
 };
 use pollux_pmd::lcore::{JitterMeter, StopFlag};
 use pollux_pmd::net::{
-    MacAddr, ParseOptions, Parsed, Reassembler, ReassemblyConfig, Responder, UDP_HEADERS,
-    UdpEndpoint, UdpTemplate, classify,
+    MacAddr, ParseOptions, Parsed, Responder, UDP_HEADERS, UdpEndpoint, UdpTemplate, classify,
 };
 use pollux_pmd::stream::{Demux, DemuxBuilder, SequenceTracker, StreamId};
 use pollux_pmd::{
@@ -520,51 +518,5 @@ fn every_other_driver_says_that_it_enters_the_kernel() {
             Ok(port) => assert_eq!(port.capabilities().kernel_backed, !watched, "{name}"),
             Err(error) => println!("skipped: {error}"),
         }
-    }
-}
-
-/// Datagrams that are put together, that lack a fragment, and that contradict themselves.
-#[test]
-fn a_loop_that_reassembles() {
-    let (balance, noise) = listen(|ear| {
-        let pool = pool(BUFFERS);
-        let (mut cache, mut tally) = (pool.cache(64).unwrap(), Tally::new());
-        let config = ReassemblyConfig {
-            datagrams: 8,
-            ..ReassemblyConfig::default()
-        };
-        let mut reassembler = Reassembler::new(config).unwrap();
-        let of = |id: u16| fragments(&udp_frame(9000, &payload(9000, 1)), id, 1480);
-        let (mut missing, mut twice) = (of(2), of(3));
-        missing.remove(1);
-        twice[3] = fragments(&udp_frame(9000, &payload(9000, 2)), 3, 1480).remove(2);
-        let frames = [of(1), missing, twice, of(4).into_iter().rev().collect()].concat();
-        ear.during(|| {
-            for round in 0..500 {
-                for frame in &frames {
-                    let mut mbuf = cache.alloc().unwrap();
-                    mbuf.append(frame.len()).unwrap().copy_from_slice(frame);
-                    tally.count_from_wire(1, frame.len() as u64);
-                    let now = Ns(round * 10_000_000);
-                    if let Some(whole) = reassembler.take(mbuf, now, &mut cache, &mut tally) {
-                        tally.count_delivered(whole.frames);
-                        cache.free(whole.mbuf);
-                    }
-                }
-            }
-            reassembler.finish(&mut cache, &mut tally);
-        });
-        assert_eq!(pool.available() + cache.len(), BUFFERS);
-        tally.view().balance()
-    });
-    noise.assert_none();
-    assert!(balance.is_balanced(), "{balance}");
-    assert_eq!(balance.delivered, 500 * 14);
-    for cause in [
-        Cause::ReassemblyTimeout,
-        Cause::ReassemblyOverlap,
-        Cause::Duplicate,
-    ] {
-        assert!(balance.dropped_for(cause) > 0, "{balance}");
     }
 }
