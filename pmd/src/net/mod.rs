@@ -14,6 +14,7 @@ mod parse;
 mod reassemble;
 mod responder;
 mod template;
+mod template_v6;
 #[cfg(test)]
 pub(crate) mod testing;
 mod unfinished;
@@ -26,6 +27,7 @@ pub use parse::{Addresses, ParseOptions, Parsed, Udp, parse};
 pub use reassemble::{Reassembler, ReassemblyConfig, ReassemblyError, Whole};
 pub use responder::Responder;
 pub use template::{MAX_PAYLOAD, UDP_HEADERS, UdpChecksum, UdpEndpoint, UdpTemplate};
+pub use template_v6::{MAX_PAYLOAD_V6, UDP_HEADERS_V6, UdpEndpointV6, UdpTemplateV6};
 pub use unfinished::finish_checksum;
 pub(crate) use unfinished::finish_checksum_at;
 

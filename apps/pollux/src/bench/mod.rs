@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use pollux_pmd::mempool::{Mempool, PoolConfig};
-use pollux_pmd::net::UDP_HEADERS;
 use pollux_pmd::{Capabilities, LatencyHistogram, Ledger, PortConfig, Registry};
 use pollux_program::{Failure, print, say, seconds};
 
@@ -249,7 +248,7 @@ impl Args {
             ));
         }
         // Ethernet's least is 64 with check sequence (IEEE 802.3 section 4.2.3.3).
-        let least = (UDP_HEADERS + HEADER).max(60) + usize::from(CHECK_SEQUENCE);
+        let least = (self.ends.header_len() + HEADER).max(60) + usize::from(CHECK_SEQUENCE);
         match self.sizes.iter().find(|&&size| usize::from(size) < least) {
             Some(size) => refuse(format!(
                 "--sizes {size}: a frame has at least {least} bytes"
@@ -300,6 +299,7 @@ impl Args {
         }
         let sender = opened.first().context("no port was opened")?;
         let ends = self.ends.endpoints(&sender.capabilities());
+        let ends = ends.map_err(Failure::Usage)?;
         let queues = usize::from(self.queues);
         let flows = (0..queues).map(|i| Flows::by_port(ends, self.flows(), (i, queues)));
         let flows: Vec<_> = flows.collect::<Result<_, _>>().map_err(Failure::Usage)?;

@@ -1,56 +1,17 @@
 //! The flows: who sends to whom, and the headers that say so.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Context, anyhow};
-use pollux_pmd::Capabilities;
 use pollux_pmd::mempool::{ChecksumRequest, Mbuf};
 use pollux_pmd::net::headers::{ETHERTYPE_VLAN, VlanTag};
-use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpChecksum, UdpEndpoint, UdpTemplate};
+use pollux_pmd::net::{MacAddr, UdpChecksum};
 
+use super::ends::{End, Headers};
 use crate::payload::{Content, Header};
 
 /// Bytes of an 802.1Q tag.
 pub(super) const TAG: usize = size_of::<VlanTag>();
-
-/// Who sends to whom, on the command line.
-#[derive(clap::Args)]
-pub(crate) struct Ends {
-    /// Source of flow 0
-    #[arg(long, value_name = "IP:PORT", default_value = "198.18.0.2:1024")]
-    #[arg(help_heading = "Flows")]
-    src: SocketAddrV4,
-
-    /// Destination of flow 0
-    #[arg(long, value_name = "IP:PORT", default_value = "198.18.0.1:9000")]
-    #[arg(help_heading = "Flows")]
-    dst: SocketAddrV4,
-
-    /// Source station [default: that of the port, or else 02:00:00:00:00:02]
-    #[arg(long, value_name = "MAC", help_heading = "Flows")]
-    src_mac: Option<MacAddr>,
-
-    /// Destination station
-    #[arg(long, value_name = "MAC", default_value = "02:00:00:00:00:01")]
-    #[arg(help_heading = "Flows")]
-    dst_mac: MacAddr,
-}
-
-impl Ends {
-    /// The ends of flow 0, which a port sends.
-    pub(crate) fn endpoints(&self, port: &Capabilities) -> (UdpEndpoint, UdpEndpoint) {
-        let own = self.src_mac.or(port.mac);
-        let src = UdpEndpoint {
-            mac: own.unwrap_or(MacAddr([2, 0, 0, 0, 0, 2])),
-            socket: self.src,
-        };
-        let dst = UdpEndpoint {
-            mac: self.dst_mac,
-            socket: self.dst,
-        };
-        (src, dst)
-    }
-}
 
 /// What differs from flow to flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -63,28 +24,36 @@ pub(super) enum Vary {
 
 /// Where flow 0 comes from and goes to; flow n has n added to what varies.
 pub(super) struct Addresses<'a> {
-    pub(super) src: UdpEndpoint,
-    pub(super) dst: UdpEndpoint,
+    pub(super) src: End,
+    pub(super) dst: End,
     pub(super) vary: &'a [Vary],
     pub(super) checksum: UdpChecksum,
 }
 
 impl Addresses<'_> {
     /// The headers of a flow.
-    fn template(&self, flow: u16) -> anyhow::Result<UdpTemplate> {
-        let shift = |end: UdpEndpoint, ip: Vary, port: Vary| {
+    fn headers(&self, flow: u16) -> anyhow::Result<Headers> {
+        let shift = |end: End, ip: Vary, port: Vary| {
             let by = |what| if self.vary.contains(&what) { flow } else { 0 };
-            let address = end.socket.ip().to_bits().checked_add(by(ip).into());
-            let address = address.context("the last flow's address would be above 255.255.255.255");
+            let ip = shifted(end.socket.ip(), by(ip));
+            let ip = ip.context("the last flow's address would be above the highest there is")?;
             let port = end.socket.port().checked_add(by(port));
-            let port = port.context("the last flow's port would be above 65535");
-            let socket = SocketAddrV4::new(Ipv4Addr::from_bits(address?), port?);
-            Ok::<_, anyhow::Error>(UdpEndpoint { socket, ..end })
+            let port = port.context("the last flow's port would be above 65535")?;
+            let socket = SocketAddr::new(ip, port);
+            Ok::<_, anyhow::Error>(End { socket, ..end })
         };
         let src = shift(self.src, Vary::SrcIp, Vary::SrcPort)?;
         let dst = shift(self.dst, Vary::DstIp, Vary::DstPort)?;
-        Ok(UdpTemplate::new(src, dst).with_checksum(self.checksum))
+        Headers::new(src, dst, self.checksum)
     }
+}
+
+/// The address that is greater by `n`.
+fn shifted(ip: IpAddr, n: u16) -> Option<IpAddr> {
+    Some(match ip {
+        IpAddr::V4(ip) => IpAddr::V4(ip.to_bits().checked_add(n.into())?.into()),
+        IpAddr::V6(ip) => IpAddr::V6(ip.to_bits().checked_add(n.into())?.into()),
+    })
 }
 
 /// One flow of a loop.
@@ -93,7 +62,7 @@ struct Flow {
     number: u16,
     /// Of the next frame.
     sequence: u32,
-    template: UdpTemplate,
+    headers: Headers,
 }
 
 /// The flows of one loop, which come in turn.
@@ -110,7 +79,7 @@ impl Flows {
     /// Of `n` flows that differ in their source ports, those of loop `i` of `loops`, as in
     /// [`new`](Self::new).
     pub(crate) fn by_port(
-        (src, dst): (UdpEndpoint, UdpEndpoint),
+        (src, dst): (End, End),
         n: u16,
         place: (usize, usize),
     ) -> anyhow::Result<Self> {
@@ -148,20 +117,19 @@ impl Flows {
             Ok(Flow {
                 number,
                 sequence: 0,
-                template: addresses.template(number)?,
+                headers: addresses.headers(number)?,
             })
         });
         let mine: Box<[Flow]> = mine.collect::<anyhow::Result<_>>()?;
-        if mine.is_empty() {
-            return Err(anyhow!("{n} flows for {loops} loops: give fewer --cores"));
-        }
+        let first = mine
+            .first()
+            .ok_or_else(|| anyhow!("{n} flows for {loops} loops: give fewer --cores"))?;
+        let tags = if vlan.is_some() { TAG } else { 0 };
+        let request = first.headers.checksum_request(tags);
         Ok(Self {
-            mine,
             next: 0,
             request: match addresses.checksum {
-                UdpChecksum::Left => {
-                    UdpTemplate::checksum_request(if vlan.is_some() { TAG } else { 0 })
-                }
+                UdpChecksum::Left => request,
                 UdpChecksum::Whole | UdpChecksum::Absent => None,
             },
             // The tag control is the VLAN identifier: no priority (IEEE 802.1Q section 9.6).
@@ -169,6 +137,7 @@ impl Flows {
                 let ([a, b], [c, d]) = (ETHERTYPE_VLAN.to_be_bytes(), id.to_be_bytes());
                 [a, b, c, d]
             }),
+            mine,
         })
     }
 
@@ -191,10 +160,10 @@ impl Flows {
         let frame = mbuf.append(size)?;
         let at = if self.tag.is_some() { TAG } else { 0 };
         let inner = frame.get_mut(at..)?;
-        let payload = inner.get_mut(UDP_HEADERS..)?;
+        let payload = inner.get_mut(flow.headers.len()..)?;
         content.write(header(flow.number, flow.sequence), payload);
         let len = payload.len();
-        flow.template.write(inner, len)?;
+        flow.headers.write(inner, len)?;
         flow.sequence = flow.sequence.wrapping_add(1);
         if let Some(tag) = self.tag {
             // The addresses move in front of the tag; the EtherType stays behind it.
@@ -216,15 +185,19 @@ mod tests {
     use pollux_pmd::net::finish_checksum;
 
     /// The first frame of a flow.
-    fn first(checksum: UdpChecksum, vlan: Option<u16>) -> (Mempool, Mbuf) {
+    fn first(ipv6: bool, checksum: UdpChecksum, vlan: Option<u16>) -> (Mempool, Mbuf) {
         let pool = Mempool::new(PoolConfig {
             buffers: 64,
             ..PoolConfig::default()
         });
         let pool = pool.unwrap();
-        let end = |n| UdpEndpoint {
-            mac: MacAddr([2, 0, 0, 0, 0, n]),
-            socket: SocketAddrV4::new([10, 0, 0, n].into(), 9000),
+        let end = |n: u16| End {
+            mac: MacAddr([2, 0, 0, 0, 0, n as u8]),
+            socket: if ipv6 {
+                ([0xfd00, 0, 0, 0, 0, 0, 0, n], 9000).into()
+            } else {
+                ([10, 0, 0, n as u8], 9000).into()
+            },
         };
         let addresses = Addresses {
             src: end(1),
@@ -246,9 +219,14 @@ mod tests {
 
     #[test]
     fn a_checksum_that_is_left_is_finished_to_what_it_would_have_been() {
-        for vlan in [None, Some(7)] {
-            let (_whole_pool, whole) = first(UdpChecksum::Whole, vlan);
-            let (_left_pool, mut left) = first(UdpChecksum::Left, vlan);
+        for (ipv6, vlan) in [
+            (false, None),
+            (false, Some(7)),
+            (true, None),
+            (true, Some(7)),
+        ] {
+            let (_whole_pool, whole) = first(ipv6, UdpChecksum::Whole, vlan);
+            let (_left_pool, mut left) = first(ipv6, UdpChecksum::Left, vlan);
             assert_eq!(whole.checksum_request(), None);
             assert_ne!(whole.data(), left.data());
             assert!(left.checksum_request().is_some() && finish_checksum(&mut left));

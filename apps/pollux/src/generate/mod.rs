@@ -1,5 +1,6 @@
 //! `pollux generate`: UDP flows at a rate.
 
+mod ends;
 mod flows;
 mod rate;
 mod sender;
@@ -10,14 +11,15 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use pollux_pmd::mempool::{Mempool, PoolConfig};
-use pollux_pmd::net::{UDP_HEADERS, UdpChecksum};
+use pollux_pmd::net::UdpChecksum;
 use pollux_pmd::{Capabilities, Ledger, PortConfig, Registry, TscClock};
 use pollux_program::Failure;
 use pollux_program::ports;
 use serde::Serialize;
 
+pub(crate) use self::ends::Ends;
+pub(crate) use self::flows::Flows;
 use self::flows::{Addresses, TAG, Vary};
-pub(crate) use self::flows::{Ends, Flows};
 pub(crate) use self::rate::Rate;
 use self::sender::BURST;
 pub(crate) use self::sender::{Outputs, Sender};
@@ -28,13 +30,16 @@ use crate::payload::{Content, HEADER, Pattern};
 /// Buffers in each loop's own cache.
 const CACHE: usize = 512;
 
+/// Bytes of a frame, where nobody says how many.
+const SIZE: u16 = 64;
+
 /// UDP flows at a rate, whose every byte can be checked at the other end.
 ///
 /// Each payload begins with the number of its flow, its number in the flow and the time when it
 /// was made, and goes on with bytes that follow from --pattern and --seed
 /// (docs/formats/generator.md). `pollux verify` checks all of it.
 ///
-/// Flows come in turn. Flow n has n added to the source port, or to what --vary names. Sizes are
+/// Flows are of IPv4, or of IPv6 where --src or --dst is. They come in turn. Flow n has n added to the source port, or to what --vary names. Sizes are
 /// those of frames without their check sequence. A rate is held by the clock, whatever the port
 /// does: what could not be sent in time is sent at once afterwards, but a loop that was held up
 /// for more than 10 ms does not make up for the rest, and says so in its report (held_up_s).
@@ -43,6 +48,7 @@ const CACHE: usize = 512;
 ///   pollux generate af_packet:eth1 --dst 10.0.0.1:9000 --dst-mac 02:00:00:00:00:01 --seconds 10
 ///   pollux generate vhost-user:/run/a.sock --rate max --size 64 --cores 1
 ///   pollux generate pcap:tx=flows.pcapng --flows 16 --vary dst-port --size imix --count 100000
+///   pollux generate af_packet:eth1 --dst [fd00::1]:9000 --size 1500 --count 100000
 ///   pollux generate af_packet:eth1 --rate 1.5Gbps --size 64-1500 --burst 8 --report run.json
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -59,9 +65,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RATE", default_value = "1Mpps", value_parser = Rate::parse)]
     rate: Rate,
 
-    /// Bytes of a frame: 64, or in turn 64,1500, or between 64-1500, or imix
-    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = Sizes::parse)]
-    size: Sizes,
+    /// Bytes of a frame: 64, or in turn 64,1500, or between 64-1500, or imix [default: 64, or the
+    /// least over IPv6]
+    #[arg(long, value_name = "BYTES", value_parser = Sizes::parse)]
+    size: Option<Sizes>,
 
     /// Frames made together, 1 to 64 [default: as many as are due]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=BURST as i64))]
@@ -196,7 +203,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
             tx: Outputs::new(tx).context("a loop has no queue")?,
             cache: pool.cache(CACHE).context("no packet buffers")?,
             flows,
-            sizes: args.size.table(args.seed),
+            sizes: args.sizes().table(args.seed),
             size: 0,
             content: Arc::clone(&content),
             rate: args.rate.share(loops),
@@ -245,13 +252,24 @@ fn share(n: u64, i: usize, loops: usize) -> u64 {
 }
 
 impl Args {
+    /// Bytes of the shortest frame that there can be.
+    fn least(&self) -> usize {
+        let tag = if self.vlan.is_some() { TAG } else { 0 };
+        // Ethernet's least is 60 without check sequence (IEEE 802.3 section 4.2.3.3).
+        (self.ends.header_len() + HEADER + tag).max(60)
+    }
+
+    /// Lengths of frames.
+    fn sizes(&self) -> Sizes {
+        let default = || Sizes::List(vec![SIZE.max(self.least() as u16)]);
+        self.size.clone().unwrap_or_else(default)
+    }
+
     /// Refuses sizes that hold no header or that the port does not carry; the longest.
     fn check_sizes(&self, offered: &Capabilities) -> Result<usize, Failure> {
-        let (min, max) = self.size.bounds();
+        let (min, max) = self.sizes().bounds();
         let (min, max) = (usize::from(min), usize::from(max));
-        let least = UDP_HEADERS + HEADER + if self.vlan.is_some() { TAG } else { 0 };
-        // Ethernet's least is 60 without check sequence (IEEE 802.3 section 4.2.3.3).
-        let least = least.max(60);
+        let least = self.least();
         if min < least {
             return Err(Failure::Usage(anyhow!(
                 "--size {min}: a frame has at least {least} bytes"
@@ -268,7 +286,7 @@ impl Args {
     }
 
     fn flows(&self, offered: &Capabilities, place: (usize, usize)) -> anyhow::Result<Flows> {
-        let (src, dst) = self.ends.endpoints(offered);
+        let (src, dst) = self.ends.endpoints(offered)?;
         let addresses = Addresses {
             src,
             dst,

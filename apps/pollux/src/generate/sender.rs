@@ -182,10 +182,11 @@ impl Sender {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::generate::ends::End;
     use crate::generate::flows::{Addresses, Vary};
     use crate::payload::Pattern;
     use pollux_pmd::mempool::{Mempool, PoolConfig};
-    use pollux_pmd::net::{MacAddr, UdpChecksum, UdpEndpoint};
+    use pollux_pmd::net::{MacAddr, UdpChecksum};
     use pollux_pmd::{PortConfig, Registry};
 
     #[test]
@@ -200,9 +201,9 @@ mod tests {
             rx_queues: 0,
             ..PortConfig::new(pool.clone())
         });
-        let end = |n| UdpEndpoint {
+        let end = |n| End {
             mac: MacAddr([2, 0, 0, 0, 0, n]),
-            socket: std::net::SocketAddrV4::new([10, 0, 0, n].into(), 9000),
+            socket: ([10, 0, 0, n], 9000).into(),
         };
         let addresses = Addresses {
             src: end(1),

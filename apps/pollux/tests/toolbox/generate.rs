@@ -133,6 +133,92 @@ fn flows_differ_in_what_is_varied() {
 }
 
 #[test]
+fn flows_are_of_ipv6_where_an_end_is() {
+    let ends = ["--src", "[fd00::ffff:fffe]:5000", "--dst", "[fd00::1]:6000"];
+    let more = [
+        "--flows",
+        "4",
+        "--count",
+        "400",
+        "--vary",
+        "src-ip,dst-port",
+    ];
+    let (frames, _) = generated(&[&ends[..], &more].concat());
+    assert_eq!(frames.len(), 400);
+    for (n, frame) in frames.iter().enumerate() {
+        // The least that has both headers: 14, 40, 8 and 16 bytes.
+        assert_eq!((frame.len(), &frame[12..14]), (78, &[0x86, 0xdd][..]));
+        let udp = udp(frame);
+        assert_ne!(udp.checksum, 0);
+        let src = std::net::Ipv6Addr::from_bits((0xfd00 << 112) + 0xffff_fffe + n as u128 % 4);
+        assert_eq!(udp.addresses.src(), src);
+        assert_eq!((udp.src_port, udp.dst_port), (5000, 6000 + n as u16 % 4));
+        let expected = content(1, n as u16 % 4, n as u32 / 4, 0);
+        assert_eq!(&udp.payload(frame)[..2], b"PG");
+        assert!(udp.payload(frame)[16..] == expected);
+    }
+    // One end is enough, a tag may be in front, and sizes are as asked for.
+    let (frames, _) = generated(&["--dst", "[fd00::1]:9", "--vlan", "5", "--count", "3"]);
+    assert!(
+        frames
+            .iter()
+            .all(|frame| frame.len() == 82 && frame[16..18] == [0x86, 0xdd])
+    );
+    let (frames, _) = generated(&["--src", "[fd00::2]:9", "--size", "900", "--count", "3"]);
+    for frame in &frames {
+        assert_eq!(frame.len(), 900);
+        assert_eq!(udp(frame).addresses.dst().to_string(), "2001:2::1");
+    }
+    let refused = |args: &[&str], what: &str| {
+        let message = refused("generate", &[&["null"], args].concat(), 2);
+        assert!(message.contains(what), "{message}");
+    };
+    refused(
+        &["--dst", "[fd00::1]:9", "--no-checksum"],
+        "over IPv6 every datagram",
+    );
+    refused(
+        &["--dst", "[fd00::1]:9", "--src", "10.0.0.1:9"],
+        "of two kinds",
+    );
+    refused(
+        &["--dst", "[fd00::1]:9", "--size", "64"],
+        "at least 78 bytes",
+    );
+    let highest = "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:9";
+    refused(
+        &["--dst", highest, "--flows", "2", "--vary", "dst-ip"],
+        "above the highest",
+    );
+}
+
+/// Lengths, checksums and addresses are those that another program reads.
+#[test]
+fn another_program_finds_ipv6_right() {
+    let folder = Folder::new();
+    let path = folder.path("out.pcapng");
+    let sink = folder.sink("out.pcapng");
+    let args = [
+        &*sink,
+        "--dst",
+        "[fd00::1]:9000",
+        "--count",
+        "20",
+        "--size",
+        "78,601,1514",
+    ];
+    reported("generate", &args, 0);
+    let mut tcpdump = Command::new("tcpdump");
+    let Ok(output) = tcpdump.args(["-nnvv", "-r"]).arg(&path).output() else {
+        println!("skipped: no tcpdump");
+        return;
+    };
+    let read = text(&output.stdout);
+    assert_eq!(read.matches("[udp sum ok]").count(), 20, "{read}");
+    assert!(read.contains("2001:2::2.1024 > fd00::1.9000"), "{read}");
+}
+
+#[test]
 fn imix_and_ranges_have_their_sizes() {
     let (frames, _) = generated(&["--count", "1200", "--size", "imix"]);
     let mut sizes = BTreeMap::new();

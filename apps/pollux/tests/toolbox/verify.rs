@@ -110,6 +110,30 @@ fn each_fault_is_counted_as_what_it_is() {
 }
 
 #[test]
+fn ipv6_is_verified_as_ipv4_is() {
+    let folder = Folder::new();
+    let sink = folder.sink("out.pcapng");
+    let options = [
+        "--count",
+        "500",
+        "--dst",
+        "[fd00::1]:9000",
+        "--size",
+        "200",
+        "--seed",
+        SEED,
+    ];
+    reported("generate", &[&[&*sink], &options[..]].concat(), 0);
+    let frames = packets(&folder.path("out.pcapng"));
+    let mut frames: Vec<_> = frames.into_iter().map(|packet| packet.1).collect();
+    let report = verified(&frames, &["--count", "500"], 0);
+    assert_eq!(counts(&report), [500, 0, 0, 0, 0, 0]);
+    frames[100][150] ^= 1;
+    frames.remove(200);
+    assert_eq!(counts(&verified(&frames, &[], 1)), [498, 2, 0, 0, 1, 0]);
+}
+
+#[test]
 fn a_count_finds_what_is_missing_at_the_ends() {
     let whole = generated();
     let middle = &whole[10..490];
