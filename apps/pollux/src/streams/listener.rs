@@ -122,7 +122,7 @@ impl Counter {
         }
         for mbuf in burst.iter() {
             let parsed = classify(mbuf, &self.options);
-            self.end(parsed, 1);
+            self.end(parsed, 1, mbuf.data());
         }
         cache.free_burst(burst);
     }
@@ -144,15 +144,15 @@ impl Counter {
             (mbuf, frames) = (whole.mbuf, whole.frames);
             parsed = classify(&mbuf, &self.options);
         }
-        self.end(parsed, frames);
+        self.end(parsed, frames, mbuf.data());
         cache.free(mbuf);
     }
 
-    /// Counts what came in so many frames.
-    fn end(&mut self, parsed: Result<Parsed, Cause>, frames: u64) {
+    /// Counts what came in so many frames, and is `frame` now.
+    fn end(&mut self, parsed: Result<Parsed, Cause>, frames: u64, frame: &[u8]) {
         match parsed {
             Ok(Parsed::Udp(udp)) => {
-                self.senders.count(&udp);
+                self.senders.count(&udp, frame);
                 self.tally.count_delivered(frames);
             }
             Ok(Parsed::Arp | Parsed::IcmpEcho | Parsed::Other) => {

@@ -1,5 +1,6 @@
 //! `pollux streams`: who is sending what.
 
+mod destination;
 mod listener;
 mod page;
 mod report;
@@ -37,7 +38,8 @@ const BUFFERS_PER_QUEUE: usize = 4096;
 
 /// Who is sending what, and what was dropped.
 ///
-/// Packets, bytes and rate by source address and UDP destination port, and every frame that is no
+/// Packets, bytes and rate by source address and UDP destination port, where they go (address and
+/// VLANs, the outermost first; `+1` where there is one more destination), and every frame that is no
 /// such datagram, by cause. A capture file is read to its end; a live port is listened to until
 /// --duration is over or the program is interrupted, with a table that is renewed every second on
 /// a terminal. Nothing is sent: ARP and ping get no answer from here.
@@ -54,9 +56,10 @@ pub(crate) struct Args {
 
     /// Print the report as JSON
     ///
-    /// {streams: [{src_ip, dst_port, packets, bytes}], dropped: {cause: count}, from_wire,
-    /// delivered, balanced}, and other: {packets, bytes} where some senders are not listed, and
-    /// unseen: [{spec, unpolled_queues}] of ports that have fewer queues than their devices.
+    /// {streams: [{src_ip, dst_port, packets, bytes, to: [{dst_ip, vlans}], rate_pps, rate_bps}],
+    /// dropped: {cause: count}, from_wire, delivered, balanced}, and other: {packets, bytes} where
+    /// some senders are not listed, and unseen: [{spec, unpolled_queues}] of ports that have fewer
+    /// queues than their devices (docs/formats/toolbox.md).
     #[arg(long)]
     json: bool,
 
@@ -222,7 +225,7 @@ fn print(
     let top = args
         .top
         .unwrap_or(if args.json { usize::MAX } else { ROWS });
-    let report = Report::new(reader, &[], &ledger.balance(), top).with_unseen(ports);
+    let report = Report::new(reader, &[], &ledger.balance(), top, span).with_unseen(ports);
     print_with(|out| {
         if args.json {
             serde_json::to_writer_pretty(&mut *out, &report)?;
@@ -233,7 +236,7 @@ fn print(
         } else {
             "does not balance"
         };
-        report.write_table(out, span)?;
+        report.write_table(out)?;
         writeln!(out, "The loss ledger {verdict}.")
     })
     .map(drop)

@@ -10,7 +10,8 @@ use pollux_pmd::{Balance, Cause};
 use pollux_program::ports::{PortView, Traffic};
 use serde::Serialize;
 
-use super::senders::{Counts, Reader};
+use super::destination::Destination;
+use super::senders::{Counts, Reader, Sender};
 
 /// What one sender sent to one UDP port.
 #[derive(Serialize)]
@@ -19,9 +20,37 @@ struct Stream {
     dst_port: u16,
     #[serde(flatten)]
     counts: Counts,
-    /// The part of the counts that the rate is made of.
-    #[serde(skip)]
-    recent: Counts,
+    /// Where it goes, in order of first appearance.
+    to: Vec<Destination>,
+    /// It goes elsewhere too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    to_more: bool,
+    /// Datagrams, and bits of their payloads, a second; none where there was no time.
+    rate_pps: Option<f64>,
+    rate_bps: Option<f64>,
+}
+
+impl Stream {
+    /// Its line of the table.
+    fn cells(&self) -> [String; 8] {
+        let rate = |rate: Option<f64>, digits| rate.map_or("-".into(), |n| format!("{n:.digits$}"));
+        let others = match (self.to.len(), self.to_more) {
+            (0 | 1, _) => String::new(),
+            (n, false) => format!(" +{}", n - 1),
+            (n, true) => format!(" +{} or more", n),
+        };
+        let first = self.to.first();
+        [
+            self.src_ip.to_string(),
+            first.map_or(String::new(), |to| format!("{to}{others}")),
+            first.map_or(String::new(), Destination::vlans),
+            self.dst_port.to_string(),
+            self.counts.packets.to_string(),
+            self.counts.bytes.to_string(),
+            rate(self.rate_pps, 1),
+            rate(self.rate_bps.map(|bits| bits / 1e6), 3),
+        ]
+    }
 }
 
 /// The contract of `--json`.
@@ -62,25 +91,32 @@ impl Unseen {
 
 impl Report {
     /// The `top` senders with the most packets. `before` has the counts, in the reader's order,
-    /// at the beginning of the time that rates are made for; it may be shorter, or empty.
-    pub(super) fn new(reader: &Reader, before: &[Counts], balance: &Balance, top: usize) -> Self {
+    /// at the beginning of `span`, the time that rates are made for; it may be shorter, or empty.
+    pub(super) fn new(
+        reader: &Reader,
+        before: &[Counts],
+        balance: &Balance,
+        top: usize,
+        span: Duration,
+    ) -> Self {
         let before = before
             .iter()
             .copied()
             .chain(std::iter::repeat(Counts::default()));
-        let mut streams: Vec<_> = reader
-            .senders()
-            .zip(before)
-            .map(|(sender, before)| Stream {
-                src_ip: sender.src_ip,
-                dst_port: sender.dst_port,
-                counts: sender.counts,
-                recent: Counts {
-                    packets: sender.counts.packets - before.packets,
-                    bytes: sender.counts.bytes - before.bytes,
-                },
-            })
-            .collect();
+        let rate = |n: u64| {
+            let seconds = span.as_secs_f64();
+            (seconds > 0.0).then(|| n as f64 / seconds)
+        };
+        let stream = |(sender, before): (Sender<'_>, Counts)| Stream {
+            src_ip: sender.src_ip,
+            dst_port: sender.dst_port,
+            counts: sender.counts,
+            to: sender.destinations.kept(),
+            to_more: sender.destinations.has_more(),
+            rate_pps: rate(sender.counts.packets - before.packets),
+            rate_bps: rate(8 * (sender.counts.bytes - before.bytes)),
+        };
+        let mut streams: Vec<_> = reader.senders().zip(before).map(stream).collect();
         streams.sort_by_key(|s| (Reverse(s.counts.packets), s.src_ip, s.dst_port));
         let mut other = reader.other();
         for stream in streams.drain(top.min(streams.len())..) {
@@ -108,40 +144,29 @@ impl Report {
         self
     }
 
-    /// For people. `span` is the time that rates are made for; none can be made for none.
-    pub(super) fn write_table(&self, out: &mut dyn Write, span: Duration) -> io::Result<()> {
-        let per_second = |n: f64, digits| match span.as_secs_f64() {
-            0.0 => "-".into(),
-            seconds => format!("{:.digits$}", n / seconds),
-        };
-        let head = ["source", "port", "packets", "bytes", "packets/s", "Mbit/s"].map(String::from);
-        let mut table = vec![head];
-        table.extend(self.streams.iter().map(|stream| {
-            [
-                stream.src_ip.to_string(),
-                stream.dst_port.to_string(),
-                stream.counts.packets.to_string(),
-                stream.counts.bytes.to_string(),
-                per_second(stream.recent.packets as f64, 1),
-                per_second(stream.recent.bytes as f64 * 8e-6, 3),
-            ]
-        }));
+    /// For people.
+    pub(super) fn write_table(&self, out: &mut dyn Write) -> io::Result<()> {
+        let head = [
+            "source",
+            "destination",
+            "vlan",
+            "port",
+            "packets",
+            "bytes",
+            "packets/s",
+            "Mbit/s",
+        ];
+        let mut table = vec![head.map(String::from)];
+        table.extend(self.streams.iter().map(Stream::cells));
         table.extend(self.other.map(|other| {
             let (packets, bytes) = (other.packets.to_string(), other.bytes.to_string());
-            [
-                "(others)".into(),
-                "-".into(),
-                packets,
-                bytes,
-                "-".into(),
-                "-".into(),
-            ]
+            ["(others)", "-", "-", "-", &packets, &bytes, "-", "-"].map(String::from)
         }));
         let width = |column: usize| table.iter().map(|row| row[column].len()).max().unwrap_or(0);
-        let widths: [usize; 6] = std::array::from_fn(width);
+        let widths: [usize; 8] = std::array::from_fn(width);
         for row in &table {
-            write!(out, "{:<1$}", row[0], widths[0])?;
-            for (cell, width) in row.iter().zip(widths).skip(1) {
+            write!(out, "{:<2$}  {:<3$}", row[0], row[1], widths[0], widths[1])?;
+            for (cell, width) in row.iter().zip(widths).skip(2) {
                 write!(out, "  {cell:>width$}")?;
             }
             writeln!(out)?;

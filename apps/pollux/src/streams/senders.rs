@@ -7,6 +7,8 @@ use std::sync::{Arc, OnceLock};
 use pollux_pmd::Count;
 use pollux_pmd::net::Udp;
 
+use super::destination::{Destination, Destinations};
+
 /// Datagrams, and the bytes of their payloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub(super) struct Counts {
@@ -14,12 +16,12 @@ pub(super) struct Counts {
     pub(super) bytes: u64,
 }
 
-/// One sender to one port, and what it has sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sender {
+/// One sender to one port, and what it has sent where.
+pub(super) struct Sender<'a> {
     pub(super) src_ip: IpAddr,
     pub(super) dst_port: u16,
     pub(super) counts: Counts,
+    pub(super) destinations: &'a Destinations,
 }
 
 #[derive(Default)]
@@ -44,9 +46,15 @@ impl Cells {
 
 type Key = (IpAddr, u16);
 
+struct Row {
+    key: Key,
+    cells: Cells,
+    destinations: Destinations,
+}
+
 /// In order of first appearance; a row never moves or goes.
 struct Table {
-    rows: Box<[OnceLock<(Key, Cells)>]>,
+    rows: Box<[OnceLock<Row>]>,
     /// Datagrams of senders that found the table full.
     other: Cells,
 }
@@ -80,8 +88,8 @@ impl Senders {
         Reader(Arc::clone(&self.table))
     }
 
-    /// Counts a datagram for its sender.
-    pub(super) fn count(&mut self, udp: &Udp) {
+    /// Counts a datagram for its sender; `frame` is the first part of what it came in.
+    pub(super) fn count(&mut self, udp: &Udp, frame: &[u8]) {
         let key = (udp.addresses.src(), udp.dst_port);
         let known = self.index.get(&key).copied();
         let row = known.unwrap_or(self.index.len());
@@ -90,7 +98,13 @@ impl Senders {
                 if known.is_none() {
                     self.index.insert(key, row);
                 }
-                cell.get_or_init(|| (key, Cells::default())).1.count(udp);
+                let row = cell.get_or_init(|| Row {
+                    key,
+                    cells: Cells::default(),
+                    destinations: Destinations::default(),
+                });
+                row.cells.count(udp);
+                row.destinations.add(Destination::of(udp, frame));
             }
             None => self.table.other.count(udp),
         }
@@ -99,15 +113,16 @@ impl Senders {
 
 impl Reader {
     /// The senders so far, in order of first appearance.
-    pub(super) fn senders(&self) -> impl Iterator<Item = Sender> {
+    pub(super) fn senders(&self) -> impl Iterator<Item = Sender<'_>> {
         self.0
             .rows
             .iter()
             .map_while(OnceLock::get)
-            .map(|&((src_ip, dst_port), ref cells)| Sender {
-                src_ip,
-                dst_port,
-                counts: cells.counts(),
+            .map(|row| Sender {
+                src_ip: row.key.0,
+                dst_port: row.key.1,
+                counts: row.cells.counts(),
+                destinations: &row.destinations,
             })
     }
 
@@ -144,11 +159,11 @@ mod tests {
         let capacity = senders.index.capacity();
         for round in 0..10 {
             for src in 0..5 {
-                senders.count(&udp(src, 7502, 100 + round));
+                senders.count(&udp(src, 7502, 100 + round), &[]);
             }
         }
         let listed: Vec<_> = reader.senders().collect();
-        let of = |sender: &Sender| (sender.src_ip, sender.dst_port, sender.counts);
+        let of = |sender: &Sender<'_>| (sender.src_ip, sender.dst_port, sender.counts);
         let counts = Counts {
             packets: 10,
             bytes: 1045,
@@ -175,8 +190,8 @@ mod tests {
     #[test]
     fn one_address_sending_to_two_ports_is_two_senders() {
         let mut senders = Senders::new(8);
-        senders.count(&udp(1, 10, 0));
-        senders.count(&udp(1, 11, 5));
+        senders.count(&udp(1, 10, 0), &[]);
+        senders.count(&udp(1, 11, 5), &[]);
         let bytes: Vec<_> = senders.reader().senders().map(|s| s.counts.bytes).collect();
         assert_eq!(bytes, [0, 5]);
     }

@@ -37,12 +37,12 @@ impl View {
             return;
         }
         self.drawn += span;
-        let report = Report::new(reader, &self.before, &ledger.balance(), self.rows);
+        let report = Report::new(reader, &self.before, &ledger.balance(), self.rows, span);
         self.before.clear();
         self.before
             .extend(reader.senders().map(|sender| sender.counts));
         let mut text = Vec::new();
-        if report.write_table(&mut text, span).is_ok() {
+        if report.write_table(&mut text).is_ok() {
             self.erase();
             self.lines = text.split(|&byte| byte == b'\n').count() - 1;
             // A terminal that went away is no reason to end the run.

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{report, run};
+use super::{counts_alone, report, run};
 use crate::support::{Capture, datagram, file, text};
 
 /// (packets, bytes of payload) by (source, destination port).
@@ -94,7 +94,7 @@ fn fragments_are_counted_one_by_one_and_whole_datagrams_kept() {
         return;
     };
     assert_eq!(
-        report(&["--port", &file(&path)]),
+        counts_alone(report(&["--port", &file(&path)])),
         json!({
             "streams": [
                 {"src_ip": "169.254.92.158", "dst_port": 7502, "packets": 1, "bytes": 48},
@@ -106,6 +106,79 @@ fn fragments_are_counted_one_by_one_and_whole_datagrams_kept() {
             "balanced": true,
         })
     );
+}
+
+/// A frame in VLANs, the outermost first.
+fn tagged(frame: &[u8], tags: &[u16]) -> Vec<u8> {
+    let tags = tags.iter().map(|id| [[0x81, 0], id.to_be_bytes()].concat());
+    let tags: Vec<_> = tags.flatten().collect();
+    [&frame[..12], &tags, &frame[12..]].concat()
+}
+
+/// To another address, without checksums of UDP.
+fn to(frame: &[u8], dst: [u8; 4]) -> Vec<u8> {
+    let mut frame = frame.to_vec();
+    frame[30..34].copy_from_slice(&dst);
+    frame[24..26].fill(0);
+    frame[40..42].fill(0);
+    let header = frame[14..34].chunks(2);
+    let sum: u32 = header
+        .map(|two| u32::from(two[0]) << 8 | u32::from(two[1]))
+        .sum();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    frame[24..26].copy_from_slice(&sum.to_be_bytes());
+    frame
+}
+
+#[test]
+fn a_stream_has_its_destinations_and_its_rate() {
+    let one = datagram(0x0a00_0001, 7502, &[0; 1000]);
+    let two = datagram(0x0a00_0002, 7502, &[0; 10]);
+    let mut frames = vec![
+        (0, tagged(&one, &[5 | 3 << 13])),
+        (1, tagged(&one, &[5])),
+        (2, one.clone()),
+        (3, tagged(&to(&one, [239, 1, 1, 1]), &[100, 7])),
+        (4, tagged(&one, &[5])),
+    ];
+    frames.extend((0..5).map(|n| (4, to(&two, [10, 1, 0, n]))));
+    let capture = Capture::new(&frames);
+    let report = report(&["--port", &capture.spec()]);
+    let streams = report["streams"].as_array().unwrap();
+    assert_eq!(
+        streams[0]["to"],
+        json!([
+            {"dst_ip": "10.0.0.2", "vlans": [5]},
+            {"dst_ip": "10.0.0.2", "vlans": []},
+            {"dst_ip": "239.1.1.1", "vlans": [100, 7]},
+        ])
+    );
+    assert!(streams[0].get("to_more").is_none());
+    assert_eq!(
+        (&streams[0]["rate_pps"], &streams[0]["rate_bps"]),
+        (&1.25.into(), &10_000.0.into())
+    );
+    assert_eq!(streams[1]["to"].as_array().unwrap().len(), 4);
+    assert_eq!(streams[1]["to_more"], true);
+    let table = text(&run(&["--port", &capture.spec()]).stdout);
+    let words = |line: &str| {
+        line.split_whitespace()
+            .map(String::from)
+            .collect::<Vec<_>>()
+    };
+    let lines: Vec<_> = table.lines().take(3).map(words).collect();
+    assert_eq!(
+        lines[1],
+        [
+            "10.0.0.1", "10.0.0.2", "+2", "5", "7502", "5", "5000", "1.2", "0.010"
+        ]
+    );
+    assert_eq!(lines[2][1..6], ["10.1.0.0", "+4", "or", "more", "-"]);
+    // Of one moment there is no rate.
+    let capture = Capture::of_frames(&[two]);
+    let one = self::report(&["--port", &capture.spec()]);
+    assert!(one["streams"][0]["rate_pps"].is_null());
 }
 
 #[test]
@@ -186,8 +259,8 @@ fn the_table_is_for_people() {
     assert!(output.status.success());
     assert_eq!(
         text(&output.stdout),
-        "source    port  packets  bytes  packets/s  Mbit/s\n\
-         10.0.0.1  7502        3  46875        1.5   0.188\n\
+        "source    destination  vlan  port  packets  bytes  packets/s  Mbit/s\n\
+         10.0.0.1  10.0.0.2        -  7502        3  46875        1.5   0.188\n\
          \n\
          4 frames from the wire, 3 delivered, 1 dropped\n           \
          1  not-for-us: another protocol, or another host's address\n\
