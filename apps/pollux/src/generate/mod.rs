@@ -39,10 +39,11 @@ const SIZE: u16 = 64;
 /// was made, and goes on with bytes that follow from --pattern and --seed
 /// (docs/formats/generator.md). `pollux verify` checks all of it.
 ///
-/// Flows are of IPv4, or of IPv6 where --src or --dst is. They come in turn. Flow n has n added to the source port, or to what --vary names. Sizes are
-/// those of frames without their check sequence. A rate is held by the clock, whatever the port
-/// does: what could not be sent in time is sent at once afterwards, but a loop that was held up
-/// for more than 10 ms does not make up for the rest, and says so in its report (held_up_s).
+/// Flows are of IPv4, or of IPv6 where --src or --dst is. They come in turn. Flow n has n added to
+/// the source port, or to what --vary names. Sizes are those of frames without their check sequence.
+/// A rate is held by the clock, whatever the port does: what could not be sent in time is sent at
+/// once afterwards, but a loop that was held up for more than 10 ms does not make up for the rest,
+/// and says so in its report (held_up_s).
 ///
 /// Examples:
 ///   pollux generate af_packet:eth1 --dst 10.0.0.1:9000 --dst-mac 02:00:00:00:00:01 --seconds 10

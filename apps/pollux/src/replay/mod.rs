@@ -24,9 +24,10 @@ const CACHE: usize = 512;
 
 /// A recording sent again, at its own pace or another, with faults on demand.
 ///
-/// Reads pcap and pcapng, and either compressed by gzip or zstd. Frames are sent when they are due: at the recorded distances, divided by
-/// --speed. A port that is a file is written at once, and its stamps are the times at which
-/// frames were due. With --loop the rounds follow each other as one recording.
+/// Reads pcap and pcapng, plain or compressed by gzip or zstd. Frames are sent when they are due: at
+/// the recorded distances, divided by --speed. A port that is a file is written at once, and its
+/// stamps are the times at which frames were due. With --loop the rounds follow each other as one
+/// recording.
 ///
 /// At most one fault befalls a frame, and each is counted when it has happened, so that what a
 /// receiver finds can be held against this report, cause by cause; equal seeds make equal faults.
@@ -37,7 +38,8 @@ const CACHE: usize = 512;
 /// nothing else befalls. What is lost on purpose is dropped as `impaired` in the ledger.
 ///
 /// A frame that is held back keeps its buffer. Where no other is left of --buffers, the rest of the
-/// recording waits for it, and is sent behind it; into a file, that is an error.
+/// recording waits for it, and is sent behind it; where frames do not wait until they are due (files,
+/// --speed max), that is an error.
 ///
 /// Examples:
 ///   pollux replay run.pcapng af_packet:eth1
