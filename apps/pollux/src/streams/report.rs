@@ -37,7 +37,7 @@ impl Stream {
         let others = match (self.to.len(), self.to_more) {
             (0 | 1, _) => String::new(),
             (n, false) => format!(" +{}", n - 1),
-            (n, true) => format!(" +{} or more", n),
+            (n, true) => format!(" +{n} or more"),
         };
         let first = self.to.first();
         [
