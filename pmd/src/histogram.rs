@@ -133,27 +133,62 @@ impl LatencyView {
     /// What reports print.
     #[must_use]
     pub fn percentiles(&self) -> Percentiles {
-        let counts = self.0.slots.each_ref().map(Count::get);
-        let count = counts.iter().sum();
-        let max = self.0.max.get();
-        // The value that this many per 10 000 of all do not exceed.
-        let at = |per_10_000: u64| {
-            let rank = (u128::from(count) * u128::from(per_10_000)).div_ceil(10_000) as u64;
-            let mut seen = 0;
-            let slot = counts.iter().position(|n| {
-                seen += n;
-                seen >= rank.max(1)
-            });
-            slot.map_or(0, |slot| top(slot).min(max))
-        };
-        Percentiles {
-            count,
-            p50: at(5000),
-            p99: at(9900),
-            p999: at(9990),
-            p9999: at(9999),
-            max,
+        percentiles(&self.counts(), self.0.max.get())
+    }
+
+    /// What was recorded up to now, for [`percentiles_since`](Self::percentiles_since). Allocates.
+    #[must_use]
+    pub fn mark(&self) -> LatencyMark {
+        LatencyMark(Box::new(self.counts()))
+    }
+
+    /// The same of the values that were recorded since `mark` was made of this histogram. Here the
+    /// largest value is as exact as the others: to one per cent.
+    #[must_use]
+    pub fn percentiles_since(&self, mark: &LatencyMark) -> Percentiles {
+        let mut counts = self.counts();
+        for (count, before) in counts.iter_mut().zip(&*mark.0) {
+            *count = count.saturating_sub(*before);
         }
+        let largest = counts.iter().rposition(|&n| n > 0).map_or(0, top);
+        percentiles(&counts, largest.min(self.0.max.get()))
+    }
+
+    fn counts(&self) -> [u64; SLOTS] {
+        self.0.slots.each_ref().map(Count::get)
+    }
+}
+
+/// What a histogram held at a moment.
+#[derive(Clone)]
+pub struct LatencyMark(Box<[u64; SLOTS]>);
+
+impl std::fmt::Debug for LatencyMark {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let values: u64 = self.0.iter().sum();
+        f.debug_tuple("LatencyMark").field(&values).finish()
+    }
+}
+
+fn percentiles(counts: &[u64; SLOTS], max: u64) -> Percentiles {
+    let count = counts.iter().sum();
+    // The value that this many per 10 000 of all do not exceed.
+    let at = |per_10_000: u64| {
+        let rank = (u128::from(count) * u128::from(per_10_000)).div_ceil(10_000) as u64;
+        let mut seen = 0;
+        let slot = counts.iter().position(|n| {
+            seen += n;
+            seen >= rank.max(1)
+        });
+        slot.map_or(0, |slot| top(slot).min(max))
+    };
+    Percentiles {
+        count,
+        p50: at(5000),
+        p99: at(9900),
+        p999: at(9990),
+        p9999: at(9999),
+        max,
     }
 }
 
@@ -185,6 +220,23 @@ mod tests {
         assert_eq!(view.percentiles().p50, 5);
         assert_eq!((view.count_above(5), view.count_above(u64::MAX)), (1, 0));
         assert_eq!(view.octaves().map(|(_, n)| n).sum::<u64>(), 2);
+    }
+
+    #[test]
+    fn what_was_recorded_before_a_mark_is_not_in_what_came_since() {
+        let mut histogram = LatencyHistogram::new();
+        let view = histogram.view();
+        histogram.record(5_000_000);
+        let mark = view.mark();
+        assert_eq!(view.percentiles_since(&mark), Percentiles::default());
+        for ns in [100, 100, 100, 3000] {
+            histogram.record(ns);
+        }
+        let since = view.percentiles_since(&mark);
+        assert_eq!((since.count, since.p50), (4, 100));
+        assert!((3000..3030).contains(&since.max), "{since:?}");
+        assert_eq!(since.p9999, since.max);
+        assert_eq!(view.percentiles().max, 5_000_000);
     }
 
     proptest! {

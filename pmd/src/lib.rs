@@ -60,7 +60,7 @@ pub use clock::{
 pub use count::Count;
 pub use driver::Capabilities;
 pub use grant::MemoryGrant;
-pub use histogram::{LatencyHistogram, LatencyView, Percentiles};
+pub use histogram::{LatencyHistogram, LatencyMark, LatencyView, Percentiles};
 pub use ledger::{Balance, Cause, Ledger, Tally, TallyView};
 pub use port::{
     Configured, Port, PortConfig, PortError, Probed, RxQueue, RxState, Started, StartedPort,

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
 use pollux_mempool::time::{Ns, Tsc};
@@ -10,6 +11,8 @@ use pollux_pipelines::l0::{Decision, EventHead};
 use pollux_pipelines::rich::Hit;
 use pollux_pipelines::rich::find::Ring;
 use pollux_pmd::{Clock, Count};
+
+use crate::clock::RunClock;
 
 /// How often an accepted event is offered, and how often a rejected one: what is rare is seen too.
 const EVERY: Ns = Ns(100_000_000);
@@ -39,13 +42,15 @@ impl Sampler {
             return;
         }
         *due = Tsc(now.0.saturating_add(self.every_cycles));
-        self.take(event, events);
+        self.take(event, now, events);
     }
 
     #[cold]
-    fn take(&mut self, event: &Decision, events: &mut PoolCache) {
+    fn take(&mut self, event: &Decision, now: Tsc, events: &mut PoolCache) {
         let mut copy = Burst::<1>::new();
-        if let Some(mbuf) = events.alloc_from(event.bytes()) {
+        if let Some(mut mbuf) = events.alloc_from(event.bytes()) {
+            // When it is decided, and no longer when its frames came.
+            mbuf.set_arrival(now);
             // There is room for one.
             drop(copy.push(mbuf));
         }
@@ -59,6 +64,8 @@ impl Sampler {
 /// An event as it is shown.
 #[derive(Clone, Debug)]
 pub struct Sample {
+    /// When it was decided, by the machine's clock.
+    pub decided: SystemTime,
     pub head: EventHead,
     pub accepted: bool,
     pub rings: Vec<Ring>,
@@ -67,9 +74,13 @@ pub struct Sample {
 
 impl Sample {
     /// Of a copy; `None` if it is no event.
-    fn of(mbuf: Mbuf) -> Option<Self> {
+    fn of(mbuf: Mbuf, clock: &RunClock) -> Option<Self> {
+        // The loop looks at its own clock alone.
+        let age = clock.to_ns(clock.now().since(mbuf.arrival()));
+        let decided = SystemTime::now().checked_sub(Duration::from_nanos(age.0))?;
         let event = Decision::try_from(mbuf).ok()?;
         Some(Self {
+            decided,
             head: event.head(),
             accepted: event.verdict().accepted(),
             rings: event.rings().to_vec(),
@@ -124,6 +135,7 @@ impl Gallery {
 pub struct Collector {
     queue: MbufConsumer,
     gallery: Gallery,
+    clock: RunClock,
 }
 
 impl Collector {
@@ -132,7 +144,7 @@ impl Collector {
         let mut events = Burst::<QUEUE>::new();
         let any = self.queue.pop(&mut events.as_mut()) > 0;
         events.take_all(|mbuf| {
-            if let Some(sample) = Sample::of(mbuf) {
+            if let Some(sample) = Sample::of(mbuf, &self.clock) {
                 self.gallery.kept().add(sample);
             }
         });
@@ -145,7 +157,7 @@ impl Collector {
 }
 
 /// The way of the samples from the loop, which runs by `clock`, to housekeeping.
-pub fn display(clock: &impl Clock) -> Result<(Sampler, Collector)> {
+pub fn display(clock: &RunClock) -> Result<(Sampler, Collector)> {
     let (producer, consumer) = mbuf_ring(QUEUE)?;
     let missed = Arc::<Count>::default();
     let sampler = Sampler {
@@ -161,6 +173,7 @@ pub fn display(clock: &impl Clock) -> Result<(Sampler, Collector)> {
     let collector = Collector {
         queue: consumer,
         gallery,
+        clock: clock.clone(),
     };
     Ok((sampler, collector))
 }
@@ -203,6 +216,10 @@ mod tests {
         })
     }
 
+    fn clock() -> RunClock {
+        RunClock::Tsc(TscClock::get())
+    }
+
     fn stamps(gallery: &Gallery, after: u64) -> Vec<u64> {
         gallery.after(after, |_, sample| sample.head.timestamp)
     }
@@ -211,7 +228,7 @@ mod tests {
     fn each_kind_of_event_has_its_turn() {
         let pool = pool();
         let mut cache = pool.cache(CACHE).unwrap();
-        let (mut sampler, mut collector) = display(&TscClock::get()).unwrap();
+        let (mut sampler, mut collector) = display(&clock()).unwrap();
         let every = sampler.every_cycles;
         for (n, (at, accepted)) in [(0, true), (0, true), (1, false), (every - 1, true)]
             .into_iter()
@@ -232,11 +249,34 @@ mod tests {
         assert_eq!(pool.available(), pool.buffers());
     }
 
+    /// Not the time at which it is looked at, which may be later.
+    #[test]
+    fn a_sample_says_by_the_clock_on_the_wall_when_it_was_decided() {
+        let (pool, clock) = (pool(), clock());
+        let mut cache = pool.cache(CACHE).unwrap();
+        let (mut sampler, mut collector) = display(&clock).unwrap();
+        let event = decision(1, true, &mut cache);
+        let before = SystemTime::now();
+        let decided = clock.now();
+        let after = SystemTime::now();
+        sampler.offer(&event, decided, &mut cache);
+        let wait = Duration::from_millis(50);
+        std::thread::sleep(wait);
+        assert!(collector.collect());
+        let told = collector.gallery().after(0, |_, sample| sample.decided)[0];
+        // The two clocks run alike, but for what sets the one on the wall meanwhile.
+        let slack = wait / 5;
+        assert!(
+            before - slack < told && told < after + slack,
+            "{before:?} {told:?} {after:?}"
+        );
+    }
+
     #[test]
     fn what_nobody_takes_is_counted_and_the_newest_are_kept() {
         let pool = pool();
         let mut cache = pool.cache(CACHE).unwrap();
-        let (mut sampler, mut collector) = display(&TscClock::get()).unwrap();
+        let (mut sampler, mut collector) = display(&clock()).unwrap();
         let gallery = collector.gallery();
         let mut at = 0;
         let mut offer = |n: usize| {

@@ -202,7 +202,7 @@ impl House {
             self.rules.keep();
             crew.watch(&self.counters.workers);
             self.boards.watch(&self.counters.stats);
-            if !self.eyes.watch.keep(ports) || limit.is_some_and(|limit| start.elapsed() >= limit) {
+            if !self.eyes.keep(ports) || limit.is_some_and(|limit| start.elapsed() >= limit) {
                 stop.stop();
             }
             if emulator.is_some_and(Lcore::is_finished) {

@@ -2,15 +2,20 @@
 //!
 //! | path | what |
 //! | --- | --- |
-//! | `/`, `/page.css`, `/page.js` | the page |
+//! | `/`, `/page.css`, `/parts.js`, `/plots.js`, `/events.js`, `/page.js` | the page |
 //! | `/run.json` | the counters of the report so far, and the histograms |
+//! | `/minute.json`, `/history.json` | what the counters were, second by second and since the start |
 //! | `/events.json?after=N` | sampled events with numbers above N |
 //! | `/plane.json` | where the photomultipliers are |
 //! | `/metrics` | for Prometheus |
 
+mod event;
+pub mod history;
+
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use anyhow::Result;
 use axum::Router;
@@ -18,7 +23,6 @@ use axum::extract::RawQuery;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use pollux_pipelines::rich::find::Ring;
 use pollux_pipelines::rich::geometry::{PITCH_MM, PMS_PER_DISK, POSITIONS};
 use pollux_pmd::LatencyView;
 use pollux_program::http::Server;
@@ -27,10 +31,12 @@ use serde::Serialize;
 
 use crate::config::TriggerConfig;
 use crate::counters::Counters;
-use crate::display::{Gallery, Sample};
+use crate::display::Gallery;
 use crate::report::{Counted, RecordingReport};
 use crate::scribe::FileCounts;
 use crate::summary;
+use event::{Event, Roads};
+use history::{History, Now};
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
@@ -48,8 +54,36 @@ const FINE_NS: f64 = 25.0 / 256.0;
 pub struct Shown {
     pub counters: Arc<Counters>,
     pub config: TriggerConfig,
+    pub about: About,
     pub gallery: Gallery,
+    pub history: History,
     pub started: Instant,
+}
+
+/// Which run this is.
+#[derive(Serialize)]
+pub struct About {
+    /// The name of the machine.
+    host: String,
+    /// In seconds since 1970-01-01 UTC.
+    started_unix_s: f64,
+    /// The configuration, as it was named; null for the built-in one.
+    config: Option<String>,
+    /// Its number, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<u64>,
+}
+
+impl About {
+    pub fn new(config: Option<&Path>, started: SystemTime) -> Self {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
+        Self {
+            host: host.unwrap_or_default().trim().to_owned(),
+            started_unix_s: event::unix_s(started),
+            config: config.map(|path| path.display().to_string()),
+            run: None,
+        }
+    }
 }
 
 /// Serves the page on `address` while the server lives, on none of the CPUs in `loops`.
@@ -64,10 +98,15 @@ fn routes(shown: Shown) -> Router {
         |kind: &'static str, text: &'static str| get(move || async move { text_of(kind, text) });
     let shown = Arc::new(shown);
     let (of_run, of_events) = (Arc::clone(&shown), Arc::clone(&shown));
+    let (of_minute, of_past) = (shown.history.clone(), shown.history.clone());
+    let roads = Roads::of(&shown.config);
     let plane = serde_json::to_string(&Plane::default()).unwrap_or_default();
     metrics::routes(Arc::clone(&shown.counters))
         .route("/", asset(HTML, include_str!("index.html")))
         .route("/page.css", asset(CSS, include_str!("page.css")))
+        .route("/parts.js", asset(SCRIPT, include_str!("parts.js")))
+        .route("/plots.js", asset(SCRIPT, include_str!("plots.js")))
+        .route("/events.js", asset(SCRIPT, include_str!("events.js")))
         .route("/page.js", asset(SCRIPT, include_str!("page.js")))
         .route(
             "/plane.json",
@@ -75,10 +114,21 @@ fn routes(shown: Shown) -> Router {
         )
         .route("/run.json", get(move || async move { json(&of_run.run()) }))
         .route(
+            "/minute.json",
+            get(move || async move { json(&of_minute.minute()) }),
+        )
+        .route(
+            "/history.json",
+            get(move || async move { json(&of_past.run()) }),
+        )
+        .route(
             "/events.json",
             get(move |RawQuery(query)| async move {
                 match after(query.as_deref()) {
-                    Some(after) => json(&of_events.gallery.after(after, Event::of)),
+                    Some(after) => {
+                        let show = |number, sample: &_| Event::of(number, sample, roads);
+                        json(&of_events.gallery.after(after, show))
+                    }
                     None => StatusCode::BAD_REQUEST.into_response(),
                 }
             }),
@@ -132,9 +182,11 @@ impl Default for Plane {
 
 /// `/run.json`.
 #[derive(Serialize)]
-struct Run {
+struct Run<'a> {
     version: &'static str,
+    about: &'a About,
     uptime_s: f64,
+    now: Now,
     #[serde(flatten)]
     counted: Counted,
     histograms: Vec<Histogram>,
@@ -167,7 +219,7 @@ impl Histogram {
 }
 
 impl Shown {
-    fn run(&self) -> Run {
+    fn run(&self) -> Run<'_> {
         let latency = self.counters.latency.iter();
         let histograms = latency.map(|(stage, times)| Histogram::of(stage, times));
         let gaps = Histogram::of("gaps", &self.counters.gaps);
@@ -175,6 +227,8 @@ impl Shown {
         let files = &self.counters.files;
         Run {
             version: env!("CARGO_PKG_VERSION"),
+            about: &self.about,
+            now: self.history.now(),
             uptime_s: self.started.elapsed().as_secs_f64(),
             counted: summary::counted(&self.config, &self.counters),
             histograms: histograms.chain([gaps]).collect(),
@@ -183,34 +237,6 @@ impl Shown {
             sampling: Sampling {
                 missed: self.gallery.missed(),
             },
-        }
-    }
-}
-
-/// An item of `/events.json`.
-#[derive(Serialize)]
-struct Event {
-    number: u64,
-    timestamp: u64,
-    sources: u16,
-    complete: bool,
-    accepted: bool,
-    /// Photomultiplier and time, in units of 25/256 ns.
-    hits: Vec<(u16, u16)>,
-    rings: Vec<Ring>,
-}
-
-impl Event {
-    fn of(number: u64, sample: &Sample) -> Self {
-        let head = sample.head;
-        Self {
-            number,
-            timestamp: head.timestamp,
-            sources: head.sources,
-            complete: head.complete,
-            accepted: sample.accepted,
-            hits: sample.hits.iter().map(|hit| (hit.pm, hit.fine)).collect(),
-            rings: sample.rings.clone(),
         }
     }
 }

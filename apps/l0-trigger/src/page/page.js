@@ -2,133 +2,129 @@
 "use strict";
 
 const POLL_MS = 1000;
-// Seconds of rates that are shown, and events that can be stepped through.
-const HISTORY = 60;
-const KEEP = 256;
-const SVG = "http://www.w3.org/2000/svg";
-// Half the side of the picture of a disk, in mm: its rim is at 295 mm.
-const HALF = 310;
+// Seconds that are "now": rates and colours are of what has happened in them.
+const WINDOW = 5;
 
-const by = (id) => document.getElementById(id);
-
-function make(name, attributes = {}, text = "") {
-  const element = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.textContent = text;
-  return element;
-}
-
-function shape(name, attributes = {}, text = "") {
-  const element = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  if (text) element.textContent = text;
-  return element;
-}
-
-function row(cells) {
-  const tr = make("tr");
-  for (const cell of cells) tr.append(cell instanceof Node ? cell : make("td", {}, cell));
-  return tr;
-}
-
-// Gives a table its rows. Each cell has the name of its column, which is beside it where there is no
-// room for columns.
-function fill(id, rows) {
-  const body = by(id);
-  const names = [...body.closest("table").tHead.rows[0].cells].map((cell) => cell.textContent);
-  for (const cell of rows.flatMap((tr) => [...tr.cells])) {
-    if (cell.colSpan === 1) cell.dataset.column = names[cell.cellIndex];
-  }
-  body.replaceChildren(...rows);
-}
-
-// Numbers for people: three digits and a prefix.
-function short(n) {
-  const steps = [[1e9, " G"], [1e6, " M"], [1e3, " k"]];
-  const [unit, name] = steps.find(([unit]) => n >= unit) ?? [1, ""];
-  return (n / unit).toFixed(n / unit >= 100 || (unit === 1 && Number.isInteger(n)) ? 0 : 1) + name;
-}
-
-function time(ns) {
-  const steps = [[1e9, " s"], [1e6, " ms"], [1e3, " µs"]];
-  const [unit, name] = steps.find(([unit]) => ns >= unit) ?? [1, " ns"];
-  return `${+(ns / unit).toPrecision(3)}${name}`;
-}
-
-const sum = (numbers) => numbers.reduce((total, n) => total + n, 0);
-
-const many = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
-
-// The counters.
-
-// What has been asked for last, and what before: rates are their difference.
+// The counters of the last seconds, the newest last; those at the ends of the window; and what was
+// noted of the last minute and of the whole run.
+const recent = [];
 let now = null;
 let before = null;
-const history = new Map();
+let minute = { every_s: 1, notes: [] };
+let past = { every_s: 1, notes: [] };
 
-function rate(of) {
-  const seconds = before && now ? now.uptime_s - before.uptime_s : 0;
-  return seconds > 0 ? Math.max(0, (of(now) - of(before)) / seconds) : 0;
+function take(run) {
+  recent.push(run);
+  while (recent.length > 2 && run.uptime_s - recent[1].uptime_s >= WINDOW) recent.shift();
+  // Nobody looked for a while.
+  if (run.uptime_s - recent[0].uptime_s > 2 * WINDOW) recent.splice(0, recent.length - 1);
+  [before, now] = [recent.length > 1 ? recent[0] : null, run];
+}
+
+function forget() {
+  recent.length = 0;
+  [now, before, past.notes, shown.events] = [null, null, [], []];
+}
+
+// How much more it is than at the beginning of the window, and that a second.
+const grown = (of) => (before ? Math.max(0, of(now) - of(before)) : 0);
+const rate = (of) => (before ? grown(of) / (now.uptime_s - before.uptime_s) : 0);
+const perSecond = (of) => (before ? short(rate(of)) : "–");
+const share = (part, whole) => (whole ? `${((100 * part) / whole).toFixed(1)} %` : "–");
+
+// Which run it is.
+function showRun() {
+  const { host, run, config, started_unix_s } = now.about;
+  const { day, at } = clock(started_unix_s);
+  const ports = now.ports.map(({ spec }) => spec).join(", ");
+  const number = run === undefined ? [] : [["Run", `${run}`]];
+  const about = [["Host", host], ...number, ["Started", `${day} ${at} UTC`],
+    ["Configuration", config ?? "built in"], [now.ports.length === 1 ? "Port" : "Ports", ports]];
+  by("about").replaceChildren(...about.map(([name, value]) => {
+    const item = make("div");
+    item.append(make("dt", {}, name), make("dd", {}, value));
+    return item;
+  }));
+  document.title = `${host}: L0 trigger (Pollux)`;
+}
+
+// By the rules that are in force, and of them alone: the share now, and since they came.
+function accepted() {
+  const set = now.rules.at(-1);
+  if (!set) return ["–", "nothing is decided"];
+  const old = before?.rules.find((other) => other.set === set.set);
+  const [part, whole] = [set.accepted - (old?.accepted ?? 0), set.events - (old?.events ?? 0)];
+  return [before ? share(part, whole) : "–", `${share(set.accepted, set.events)} by set ${set.set}`];
+}
+
+// Names, what they are now, what they were since the start, and whether that is bad, now.
+function tiles() {
+  const counter = (name, of, fault = false) =>
+    [name, perSecond(of), `${short(of(now))} in all`, fault && grown(of) > 0];
+  const { budget_ns } = now.deadline;
+  const [latency, total] = [now.now.latency_ns, now.latency_ns.total];
+  const budget = `budget ${time(budget_ns)}; ${time(total?.p9999 ?? 0)} in all`;
+  return [
+    counter("Events/s", (run) => run.events.built),
+    ["Accepted", ...accepted()],
+    counter("Rings/s", (run) => run.events.rings),
+    counter("Frames/s", (run) => run.ledger.from_wire),
+    // Without those that are under way.
+    counter("Dropped/s", (run) => sum(Object.values(run.ledger.dropped)), true),
+    counter("Missing/s", (run) => run.missing, true),
+    ["Latency p99.99", latency.count ? time(latency.p9999) : "–", budget, latency.p9999 > budget_ns],
+    counter("Late decisions/s", (run) => run.deadline.late_decisions, true),
+    counter("Samples not shown/s", (run) => run.sampling.missed),
+  ];
 }
 
 function showTiles() {
-  const { events, ledger, deadline, sampling } = now;
-  const decided = events.accepted + events.rejected;
-  // Without those that are under way.
-  const lost = sum(Object.values(ledger.dropped));
-  const total = now.latency_ns.total;
-  const tiles = [
-    ["Events/s", short(rate((run) => run.events.built))],
-    ["Accepted", decided ? `${((100 * events.accepted) / decided).toFixed(1)} %` : "–"],
-    ["Rings/s", short(rate((run) => run.events.rings))],
-    ["Frames/s", short(rate((run) => run.ledger.from_wire))],
-    ["Dropped", short(lost), lost > 0],
-    ["Missing", short(now.missing), now.missing > 0],
-    ["Latency p99.99", total?.count ? time(total.p9999) : "–"],
-    ["Late decisions", short(deadline.late_decisions), deadline.late_decisions > 0],
-    ["Samples not shown", short(sampling.missed)],
-  ];
-  by("now").replaceChildren(...tiles.map(([name, value, bad]) => {
+  by("now").replaceChildren(...tiles().map(([name, value, total, bad]) => {
     const tile = make("div", bad ? { class: "bad" } : {});
-    tile.append(make("dt", {}, name), make("dd", {}, value));
+    tile.append(make("dt", {}, name), make("dd", {}, value), make("dd", { class: "total" }, total));
     return tile;
   }));
 }
 
-function spark(id, value) {
-  const values = history.get(id) ?? [];
-  if (before) values.push(value);
-  history.set(id, values.slice(-HISTORY));
-  const most = Math.max(...values, 1);
-  const points = values.slice(-HISTORY).map((v, i) => `${(i * 100) / (HISTORY - 1)},${29 - (28 * v) / most}`);
-  const svg = shape("svg", { class: "spark", viewBox: "0 0 100 30", preserveAspectRatio: "none", "aria-hidden": "true" });
-  svg.append(shape("polyline", { points: points.join(" ") }));
-  return svg;
+// A number since the start, in colour while it grows.
+const fault = (of, text = short) => make("td", grown(of) > 0 ? { class: "bad" } : {}, text(of(now)));
+
+// What is wrong with a stream now, and what was.
+function wrong(stream, i) {
+  const current = now.now.faults[i] ?? [];
+  const old = stream.faults.filter((word) => !current.includes(word));
+  const cell = make("td", current.length ? { class: "bad" } : {}, current.join(", ") || (old.length ? "" : "none"));
+  if (old.length) cell.append(make("span", { class: "old" }, `${current.length ? "; " : ""}earlier: ${old.join(", ")}`));
+  return cell;
 }
 
 function showStreams() {
   fill("streams", now.streams.map((stream, i) => {
-    const frames = rate((run) => run.streams[i].packets);
     const bits = 8 * rate((run) => run.streams[i].bytes);
     const title = `board ${stream.board}, UDP port ${stream.udp_port}`;
     const name = make("th", { scope: "row", title }, `${stream.id} (${stream.udp_port})`);
     const picture = make("td");
-    picture.append(spark(stream.id, frames));
-    const faults = [stream.missing, stream.duplicates, stream.late];
-    const wrong = stream.faults.join(", ");
-    return row([name, picture, short(frames), (bits / 1e6).toFixed(1),
-      ...faults.map((n) => make("td", n > 0 ? { class: "bad" } : {}, short(n))),
-      make("td", wrong ? { class: "bad" } : {}, wrong || "none")]);
+    picture.append(spark(({ streams }) => streams[i]));
+    return row([name, picture, perSecond((run) => run.streams[i].packets), before ? (bits / 1e6).toFixed(1) : "–",
+      ...["missing", "duplicates", "late"].map((what) => fault((run) => run.streams[i][what])), wrong(stream, i)]);
   }));
 }
 
 function showDrops() {
   const { from_wire, delivered, dropped } = now.ledger;
-  const causes = Object.entries(dropped);
-  const rows = causes.map(([cause, n]) => row([make("th", { scope: "row" }, cause), short(n),
-    short(rate((run) => run.ledger.dropped[cause] ?? 0))]));
-  if (rows.length === 0) rows.push(row([make("td", { colspan: 3 }, "Nothing was dropped.")]));
+  const causes = Object.keys(dropped);
+  const [first, last] = [minute.notes.at(0), minute.notes.at(-1)];
+  const rows = causes.map((cause, n) => {
+    const name = make("th", { scope: "row" });
+    name.append(key(n), cause);
+    const lately = (last?.dropped[cause] ?? 0) - (first?.dropped[cause] ?? 0);
+    const of = (run) => run.ledger.dropped[cause] ?? 0;
+    return row([name, short(dropped[cause]), short(lately), fault(of, () => perSecond(of))]);
+  });
+  if (rows.length === 0) rows.push(row([make("td", { colspan: 4 }, "Nothing was dropped.")]));
   fill("drops", rows);
+  const lines = causes.map((cause) => [cause, (note) => note.dropped[cause] ?? 0]);
+  by("drop-plot").replaceChildren(...(causes.length ? [ofMinute("Frames dropped, last minute", lines)] : []));
   const lost = sum(Object.values(dropped));
   const under = from_wire - delivered - lost;
   by("balance").textContent = `${from_wire} frames from the wire = ${delivered} delivered + ${lost} dropped`
@@ -144,13 +140,14 @@ function showRules() {
     by("rules-now").textContent = "Nothing is decided here.";
     return;
   }
-  const { set, events, monitored } = inForce;
-  by("rules-now").textContent = `Set ${set}, after ${many(sets.length, "change")}: ${events} events`
+  const { set, events, accepted, monitored } = inForce;
+  by("rules-now").textContent = `Set ${set}, after ${many(sets.length, "change")}: ${events} events, `
+    + `${accepted} (${share(accepted, events)}) accepted`
     + (monitored > 0 ? `, ${monitored} of those rejected are kept.` : ".");
   const old = (run) => run.rules.find((other) => other.set === set);
   fill("rules", inForce.rules.map(({ name, asks, accepted }, i) => row([
     make("th", { scope: "row" }, name), make("td", { class: "words" }, asks),
-    short(rate((run) => old(run)?.rules[i].held ?? 0)), short(rate((run) => old(run)?.rules[i].accepted ?? 0)),
+    perSecond((run) => old(run)?.rules[i].held ?? 0), perSecond((run) => old(run)?.rules[i].accepted ?? 0),
     `${accepted}`])));
   fill("sets", sets.reverse().map(({ set, events, accepted, monitored, rules }) => row([
     make("th", { scope: "row" }, `${set}`), make("td", { class: "words" }, rules.map(({ name }) => name).join(", ")),
@@ -159,187 +156,11 @@ function showRules() {
 
 function showFiles() {
   const files = [["Event records (--events-out)", "recording"], ["Events with hits (--record)", "record"]];
-  const rows = files.filter(([, key]) => now[key]).map(([name, key]) => {
-    const { written, lost } = now[key];
-    return row([make("th", { scope: "row" }, name), `${written}`, short(rate((run) => run[key].written)),
-      make("td", lost > 0 ? { class: "bad" } : {}, `${lost}`)]);
-  });
+  const rows = files.filter(([, key]) => now[key]).map(([name, key]) => row([
+    make("th", { scope: "row" }, name), `${now[key].written}`, perSecond((run) => run[key].written),
+    fault((run) => run[key].lost, String)]));
   if (rows.length === 0) rows.push(row([make("td", { colspan: 4 }, "Nothing is recorded.")]));
   fill("files", rows);
-}
-
-const [WIDTH, HEIGHT, FOOT] = [300, 120, 16];
-
-// One histogram: bars of a power of two each, from `low` to `high` (their exponents).
-function chart({ stage, octaves }, low, high) {
-  const quantiles = stage === "gaps" ? now.jitter_ns : now.latency_ns[stage];
-  const most = Math.log10(1 + Math.max(...octaves.map(([, n]) => n), 1));
-  const x = (ns) => (WIDTH * (Math.log2(ns) - low)) / (high - low);
-  const told = ["p50", "p99", "p9999", "max"].map((name) =>
-    `${name === "p9999" ? "p99.99" : name} ${time(quantiles[name])}`).join(", ");
-  const svg = shape("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${stage}: ${told}` });
-  svg.append(shape("path", { class: "axis", d: `M0 ${HEIGHT - FOOT}H${WIDTH}` }));
-  for (const [top, n] of octaves) {
-    if (n === 0) continue;
-    const height = ((HEIGHT - FOOT - 4) * Math.log10(1 + n)) / most;
-    const [left, right] = [x((top + 1) / 2), x(top + 1)];
-    svg.append(shape("rect", { x: left + 0.5, width: Math.max(1, right - left - 1), y: HEIGHT - FOOT - height, height }));
-  }
-  for (let ns = 1e2; ns < 2 ** high; ns *= 10) {
-    // Not where the text would be cut.
-    if (x(ns) > 12 && x(ns) < WIDTH - 20) svg.append(shape("text", { x: x(ns), y: HEIGHT - 3, "text-anchor": "middle" }, time(ns)));
-  }
-  if (stage === "total") {
-    svg.append(shape("path", { class: "budget", d: `M${x(now.deadline.budget_ns)} 0V${HEIGHT - FOOT}` }));
-  }
-  const figure = make("figure");
-  figure.append(make("h3", {}, stage), svg, make("figcaption", {}, quantiles.count ? told : "nothing yet"));
-  return figure;
-}
-
-function showLatency() {
-  const tops = now.histograms.flatMap(({ octaves }) => octaves.filter(([, n]) => n > 0).map(([top]) => Math.log2(top + 1)));
-  const budget = Math.log2(now.deadline.budget_ns);
-  const [low, high] = [Math.min(...tops, 8) - 1, Math.max(...tops, Math.ceil(budget) + 1)];
-  by("latency").replaceChildren(...now.histograms.map((histogram) => chart(histogram, low, high)));
-}
-
-// The event display.
-
-const shown = { events: [], at: null, live: true, filter: "all", x: 0, y: 0, scale: 1 };
-const disks = [by("disk0"), by("disk1")];
-const layers = [];
-let plane = null;
-
-const wanted = () => shown.events.filter(({ accepted }) =>
-  shown.filter === "all" || accepted === (shown.filter === "accepted"));
-
-// The light cones of a disk, as one path; y upwards.
-function showPlane() {
-  const radius = plane.pitch_mm / 2 - 1;
-  const circle = ([x, y]) => `M${x - radius} ${y}a${radius} ${radius} 0 1 0 ${2 * radius} 0a${radius} ${radius} 0 1 0 ${-2 * radius} 0`;
-  for (const [i, svg] of disks.entries()) {
-    const tubes = plane.positions_mm.slice(i * plane.per_disk, (i + 1) * plane.per_disk);
-    const upright = shape("g", { transform: "scale(1 -1)" });
-    layers[i] = shape("g");
-    upright.append(shape("path", { class: "tubes", d: tubes.map(circle).join("") }), layers[i]);
-    const scale = shape("g", { class: "scale" });
-    scale.append(shape("path", { d: `M${10 - HALF} ${HALF - 12}v6h100v-6` }),
-      shape("text", { x: 60 - HALF, y: HALF - 14, "text-anchor": "middle" }, "100 mm"));
-    svg.replaceChildren(upright, scale);
-  }
-  look();
-}
-
-function look() {
-  const half = HALF / shown.scale;
-  const room = HALF - half;
-  shown.x = Math.min(room, Math.max(-room, shown.x));
-  shown.y = Math.min(room, Math.max(-room, shown.y));
-  for (const svg of disks) {
-    svg.setAttribute("viewBox", `${shown.x - half} ${shown.y - half} ${2 * half} ${2 * half}`);
-    svg.classList.toggle("zoomed", shown.scale > 1);
-  }
-}
-
-function zoom(factor) {
-  shown.scale = Math.min(16, Math.max(1, shown.scale * factor));
-  look();
-}
-
-function showEvent() {
-  const list = wanted();
-  let at = list.findIndex(({ number }) => number === shown.at);
-  if (shown.live || at < 0) at = list.length - 1;
-  const event = list[at];
-  shown.at = event?.number ?? null;
-  by("previous").disabled = !(at > 0);
-  by("next").disabled = !(at >= 0 && at < list.length - 1);
-  by("live").setAttribute("aria-pressed", shown.live);
-  by("caption").setAttribute("aria-live", shown.live ? "off" : "polite");
-  for (const layer of layers) layer.replaceChildren();
-  by("rings").replaceChildren();
-  by("caption").dataset.number = shown.at ?? "";
-  if (!event) {
-    by("caption").textContent = "No such event yet.";
-    return;
-  }
-  const word = event.accepted ? "accepted" : "rejected";
-  by("caption").replaceChildren(`Event ${event.number} at slot ${event.timestamp}: `,
-    make("strong", { class: word }, word),
-    `, ${many(event.hits.length, "hit")}, ${many(event.rings.length, "ring")}${event.complete ? "" : ", incomplete"}.`);
-  const fine = plane.fine_ns;
-  for (const [tube, at] of event.hits) {
-    const [x, y] = plane.positions_mm[tube] ?? [0, 0];
-    const hit = shape("circle", { class: "hit", cx: x, cy: y, r: plane.pitch_mm / 2 - 2 });
-    hit.append(shape("title", {}, `PM ${tube}, ${(at * fine).toFixed(1)} ns`));
-    layers[Math.floor(tube / plane.per_disk)]?.append(hit);
-  }
-  for (const { disk, x, y, r } of event.rings) {
-    layers[disk]?.append(shape("circle", { class: "ring", cx: x, cy: y, r }),
-      shape("path", { class: "centre", d: `M${x - 6} ${y}h12M${x} ${y - 6}v12` }));
-  }
-  fill("rings", event.rings.map((ring) => row([
-    make("th", { scope: "row" }, plane.disks[ring.disk]), `${ring.x.toFixed(1)}, ${ring.y.toFixed(1)}`,
-    ring.r.toFixed(1), `${ring.hits}`, ring.chi2.toFixed(1), (ring.time * fine).toFixed(1),
-    (ring.time_spread * fine).toFixed(2)])));
-}
-
-function step(by) {
-  const list = wanted();
-  const at = list.findIndex(({ number }) => number === shown.at) + by;
-  if (!list[at]) return;
-  shown.live = false;
-  shown.at = list[at].number;
-  showEvent();
-}
-
-function listen() {
-  by("previous").addEventListener("click", () => step(-1));
-  by("next").addEventListener("click", () => step(1));
-  by("live").addEventListener("click", () => {
-    shown.live = !shown.live;
-    showEvent();
-  });
-  by("filter").addEventListener("change", ({ target }) => {
-    shown.filter = target.value;
-    showEvent();
-  });
-  by("closer").addEventListener("click", () => zoom(1.5));
-  by("wider").addEventListener("click", () => zoom(1 / 1.5));
-  by("whole").addEventListener("click", () => zoom(0));
-  const far = () => HALF / (5 * shown.scale);
-  const keys = {
-    "+": () => zoom(1.5), "=": () => zoom(1.5), "-": () => zoom(1 / 1.5), 0: () => zoom(0),
-    ArrowLeft: () => { shown.x -= far(); }, ArrowRight: () => { shown.x += far(); },
-    ArrowUp: () => { shown.y -= far(); }, ArrowDown: () => { shown.y += far(); },
-  };
-  document.addEventListener("keydown", (key) => {
-    if (key.ctrlKey || key.altKey || key.metaKey || key.target.tagName === "SELECT") return;
-    if (key.key === "p") step(-1);
-    if (key.key === "n") step(1);
-  });
-  for (const svg of disks) {
-    svg.addEventListener("keydown", (key) => {
-      if (!(key.key in keys) || key.ctrlKey) return;
-      keys[key.key]();
-      look();
-      key.preventDefault();
-    });
-    svg.addEventListener("wheel", (wheel) => {
-      // Without the key the wheel scrolls the page.
-      if (!wheel.ctrlKey) return;
-      zoom(wheel.deltaY < 0 ? 1.2 : 1 / 1.2);
-      wheel.preventDefault();
-    }, { passive: false });
-    svg.addEventListener("pointermove", (move) => {
-      if (move.buttons !== 1 || shown.scale === 1) return;
-      const mm = (2 * HALF) / shown.scale / svg.clientWidth;
-      shown.x -= move.movementX * mm;
-      shown.y -= move.movementY * mm;
-      look();
-    });
-  }
 }
 
 // Asking.
@@ -350,37 +171,51 @@ async function ask(what) {
   return answer.json();
 }
 
+// The notes of the whole run, when there is a new one.
+async function askForPast(run) {
+  const last = past.notes.at(-1);
+  if (!last || run.uptime_s - last.uptime_s >= past.every_s) past = await ask("history.json");
+}
+
+async function hear() {
+  plane ??= await ask("plane.json");
+  const run = await ask("run.json");
+  // It has been started again.
+  if (now && run.about.started_unix_s !== now.about.started_unix_s) forget();
+  const events = await ask(`events.json?after=${shown.events.at(-1)?.number ?? 0}`);
+  const lately = await ask("minute.json");
+  await askForPast(run);
+  // All at once, so that what is shown is of one time.
+  take(run);
+  minute = lately;
+  shown.events = [...shown.events, ...events].slice(-KEEP);
+}
+
+function show() {
+  if (layers.length === 0) showPlane();
+  for (const part of [showRun, showTiles, showRates, showStreams, showDrops, showRules, showFiles, showLatency]) part();
+  if (shown.live || shown.at === null) showEvent();
+}
+
 async function poll() {
   const state = by("state");
   try {
-    plane ??= await ask("plane.json");
-    if (layers.length === 0) showPlane();
-    const last = shown.events.at(-1)?.number ?? 0;
-    const [run, events] = [await ask("run.json"), await ask(`events.json?after=${last}`)];
-    // It has been started again.
-    if (now && run.uptime_s < now.uptime_s) [now, shown.events] = [null, []];
-    [before, now] = [now, run];
-    shown.events = [...shown.events, ...events].slice(-KEEP);
-    showTiles();
-    showStreams();
-    showDrops();
-    showRules();
-    showFiles();
-    showLatency();
-    if (shown.live || shown.at === null) showEvent();
-    state.textContent = `Version ${run.version}, up for ${Math.floor(run.uptime_s)} s.`;
-    state.className = "";
+    await hear();
   } catch {
     state.textContent = "The trigger does not answer; asking again.";
     state.className = "lost";
+    return;
   }
+  show();
+  state.textContent = `Version ${now.version}, up for ${Math.floor(now.uptime_s)} s.`;
+  state.className = "";
 }
 
 async function main() {
   listen();
   for (;;) {
     // What nobody sees is not asked for.
-    if (!document.hidden) await poll();
+    if (!document.hidden) await poll().catch(console.error);
     await new Promise((resume) => setTimeout(resume, POLL_MS));
   }
 }

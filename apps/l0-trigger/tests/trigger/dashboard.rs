@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::start;
+use crate::common::{Folder, start};
 use serde_json::Value;
 
 const DASHBOARD: &str = include_str!("../../../../docs/grafana/pollux.json");
@@ -44,7 +44,12 @@ fn every_metric_of_the_dashboard_is_served_and_the_other_way_round() {
     queries(&dashboard, &mut all);
     let asked: BTreeSet<_> = all.iter().flat_map(|query| metrics(query)).collect();
 
-    let mut running = start(&["--events", "50000000", "--metrics", "127.0.0.1:0"]);
+    // With all that there is something to count of.
+    let folder = Folder::new();
+    let file = folder.arg("run.events");
+    let arguments = ["--events", "50000000", "--metrics", "127.0.0.1:0"];
+    let others = ["--workers", "1", "--events-out", &file];
+    let mut running = start(&[arguments, others].concat());
     let page = running.metrics().unwrap();
     running.signal("INT");
     running.wait().expect(0);

@@ -4,6 +4,7 @@
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::common::{Folder, ask, number, run, start};
 use pollux_emulator::config::EmulatorConfig;
@@ -51,7 +52,7 @@ fn the_page_shows_the_run() {
         page.starts_with("HTTP/1.1 200") && page.contains("default-src 'none'"),
         "{page}"
     );
-    for asset in ["page.css", "page.js"] {
+    for asset in ["page.css", "parts.js", "plots.js", "events.js", "page.js"] {
         assert!(page.contains(&format!("\"{asset}\"")), "{page}");
         assert!(
             ask(&address, &format!("/{asset}"))
@@ -102,10 +103,13 @@ fn the_page_shows_the_run() {
     };
     let truth = Truth::of(&config).unwrap();
     let (mut score, mut seen) = (TruthScore::default(), 0);
+    let (mut owned, mut on_rings) = (0, 0);
     running.wait_until("there are events", |_| {
         let events = json(&address, &format!("/events.json?after={seen}"));
         for event in events.as_array().unwrap() {
             assert!(number(event, "number") > seen);
+            let (own, told) = hits_of_ring(event);
+            (owned, on_rings) = (owned + own, on_rings + told);
             seen = number(event, "number");
             let n = truth.timeline().event_number(number(event, "timestamp"));
             let mut true_event = TruthEvent::default();
@@ -119,6 +123,11 @@ fn the_page_shows_the_run() {
         score.findable >= 20
     });
     assert!(score.efficiency().unwrap() > 0.8, "{score:?}");
+    // But for a hit at the edge of its road.
+    assert!(
+        on_rings > 50 && owned.abs_diff(on_rings) * 20 < on_rings,
+        "{owned} of {on_rings}"
+    );
 
     running.signal("INT");
     let ended = running.wait().expect(0);
@@ -128,6 +137,88 @@ fn the_page_shows_the_run() {
         number(recording, "written") + number(recording, "lost"),
         built
     );
+}
+
+/// When an event was decided is now. How many of its hits are told to belong to its ring, and how many
+/// the ring says; nothing of an event with several, as hits may be on more than one.
+fn hits_of_ring(event: &Value) -> (u64, u64) {
+    let decided = event["decided_unix_s"].as_f64().unwrap();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let ago = now.as_secs_f64() - decided;
+    assert!((-1.0..60.0).contains(&ago), "{ago} s ago");
+    let list = |key: &str| event[key].as_array().unwrap();
+    let (hits, of, rings) = (list("hits"), list("ring_of_hit"), list("rings"));
+    assert_eq!(hits.len(), of.len());
+    match &rings[..] {
+        [ring] => {
+            let own = of.iter().filter(|of| **of == 0).count() as u64;
+            (own, number(ring, "hits"))
+        }
+        _ => (0, 0),
+    }
+}
+
+#[test]
+fn the_page_tells_which_run_it_is_and_how_it_went() {
+    let folder = Folder::new();
+    let truth = folder.write(
+        "boards.toml",
+        "rate = 5000\n[faults]\nlost = 0.05\nduplicated = 0.05\n",
+    );
+    let config = folder.write("rich.toml", "");
+    let arguments = [
+        "--events",
+        ENDLESS,
+        "--http",
+        "127.0.0.1:0",
+        "--truth",
+        &truth,
+    ];
+    let mut running = start(&[&arguments[..], &["--config", &config]].concat());
+    let address = running.address("the run page is at http://");
+    let told = json(&address, "/run.json");
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    assert_eq!(told["about"]["host"], host.trim());
+    assert_eq!(told["about"]["config"], config);
+    assert_eq!(told["about"].get("run"), None, "it was given none");
+    assert_eq!(told["ports"][0]["spec"], "loopback");
+
+    let notes = |path: &str| json(&address, path)["notes"].as_array().unwrap().clone();
+    running.wait_until("there are notes", |_| notes("/minute.json").len() > 3);
+    let (minute, run) = (notes("/minute.json"), notes("/history.json"));
+    assert!(minute.starts_with(&run[..3]), "{minute:?} {run:?}");
+    let grows = |key: &str| {
+        let values = minute.iter().map(|note| number(note, key));
+        assert!(values.is_sorted(), "{key}: {minute:?}");
+        let (first, last) = (
+            number(&minute[0], key),
+            number(&minute[minute.len() - 1], key),
+        );
+        assert!(last > first, "{key}: {minute:?}");
+    };
+    for key in ["events", "accepted", "frames", "missing"] {
+        grows(key);
+    }
+    let last = &minute[minute.len() - 1];
+    let streams = last["streams"].as_array().unwrap();
+    let datagrams: u64 = streams.iter().filter_map(Value::as_u64).sum();
+    assert!(
+        datagrams > 0 && datagrams <= number(last, "frames"),
+        "{last}"
+    );
+    assert!(number(&last["dropped"], "duplicate") > 0, "{last}");
+    running.wait_until("it is said what is so now", |_| {
+        let now = &json(&address, "/run.json")["now"];
+        let faults = now["faults"].as_array().unwrap();
+        now["window_s"].as_f64().unwrap() > 0.0
+            && number(&now["latency_ns"], "count") > 0
+            && faults
+                .iter()
+                .all(|faults| faults.as_array().unwrap().contains(&"loss".into()))
+    });
+    running.signal("INT");
+    let ended = running.wait().expect(0);
+    assert!(number(ended.report(), "missing") >= number(last, "missing"));
 }
 
 #[test]

@@ -47,6 +47,15 @@ fn escaped<const L: usize>(labels: Labels<L>) -> Labels<L> {
 pub struct Page<'a>(DescriptorEncoder<'a>);
 
 impl Page<'_> {
+    /// What program this is.
+    fn build(&mut self, labels: &Build) -> fmt::Result {
+        let help = "The program that is running, as it was built";
+        let mut metric = self
+            .0
+            .encode_descriptor("build", help, None, MetricType::Info)?;
+        metric.encode_info(&labels.0)
+    }
+
     /// Counters: one for each set of labels.
     ///
     /// # Errors
@@ -222,6 +231,27 @@ impl Page<'_> {
     }
 }
 
+/// The labels of `pollux_build_info`.
+struct Build(Vec<(&'static str, String)>);
+
+impl Build {
+    fn of_this_program() -> Self {
+        let path = std::env::current_exe().unwrap_or_default();
+        let program = path.file_name().unwrap_or_default().to_string_lossy();
+        let labels = [
+            ("version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("program", program.into_owned()),
+        ];
+        // Said by whoever builds it: what is built need not be in a repository.
+        let commit = option_env!("POLLUX_COMMIT").map(|commit| [("commit", commit.to_owned())]);
+        let all = escaped(labels).into_iter();
+        Self(
+            all.chain(commit.map(escaped).into_iter().flatten())
+                .collect(),
+        )
+    }
+}
+
 type NoLabels = [(&'static str, &'static str); 0];
 type Exemplars = std::collections::HashMap<usize, Exemplar<NoLabels, f64>>;
 
@@ -248,7 +278,7 @@ pub fn routes(source: impl Source) -> Router {
 
 /// Makes a registry that asks a source whenever it is encoded.
 fn registry(source: impl Source) -> Registry {
-    struct Asked<S>(S);
+    struct Asked<S>(Build, S);
     impl<S> fmt::Debug for Asked<S> {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("Asked")
@@ -256,11 +286,13 @@ fn registry(source: impl Source) -> Registry {
     }
     impl<S: Source> Collector for Asked<S> {
         fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-            self.0.measure(&mut Page(encoder))
+            let mut page = Page(encoder);
+            page.build(&self.0)?;
+            self.1.measure(&mut page)
         }
     }
     let mut registry = Registry::with_prefix("pollux");
-    registry.register_collector(Box::new(Asked(source)));
+    registry.register_collector(Box::new(Asked(Build::of_this_program(), source)));
     registry
 }
 
@@ -317,6 +349,18 @@ mod tests {
         ] {
             assert!(page.lines().any(|l| l == line), "{line}\n{page}");
         }
+        let build = page.lines().find(|l| l.starts_with("pollux_build_info{"));
+        let build = build.unwrap();
+        let version = format!("version=\"{}\"", env!("CARGO_PKG_VERSION"));
+        assert!(
+            build.contains(&version) && build.contains("program=\"pollux_program-"),
+            "{build}"
+        );
+        assert_eq!(
+            build.contains("commit="),
+            option_env!("POLLUX_COMMIT").is_some()
+        );
+        assert!(build.ends_with("} 1"), "{build}");
         // The next page has what has been counted since.
         tally.count_from_wire(1, 64);
         assert!(
