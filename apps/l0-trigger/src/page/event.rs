@@ -39,7 +39,7 @@ impl Event {
             complete: head.complete,
             accepted: sample.accepted,
             hits: hits.clone().map(|hit| (hit.pm, hit.fine)).collect(),
-            ring_of_hit: hits.map(|hit| roads.nearest(hit, &rings)).collect(),
+            ring_of_hit: hits.map(|hit| roads.nearest(*hit, &rings)).collect(),
             rings,
         }
     }
@@ -78,7 +78,7 @@ impl Roads {
     }
 
     /// Of several rings that a hit is on, it is nearest to this one's circle.
-    fn nearest(self, hit: &Hit, rings: &[Ring]) -> Option<usize> {
+    fn nearest(self, hit: Hit, rings: &[Ring]) -> Option<usize> {
         let pm = usize::from(hit.pm);
         let &[x, y] = POSITIONS.get(pm)?;
         let near = |ring: &Ring| {
@@ -121,7 +121,7 @@ mod tests {
     fn a_hit_belongs_to_the_nearest_ring_of_its_time_and_disk() {
         let roads = Roads::of(&TriggerConfig::default());
         let rings = [ring(-60.0, 100.0), ring(60.0, 100.0), ring(60.0, 200.0)];
-        let of = |hit: Hit| roads.nearest(&hit, &rings);
+        let of = |hit: Hit| roads.nearest(hit, &rings);
         assert_eq!(of(hit(-180.0, 0.0, 104)), Some(0));
         assert_eq!(of(hit(180.0, 0.0, 104)), Some(1));
         assert_eq!(of(hit(180.0, 0.0, 196)), Some(2));
@@ -142,7 +142,7 @@ mod tests {
             r,
             ..ring(60.0, 100.0)
         });
-        assert_eq!(roads.nearest(&hit, &circles), Some(1));
+        assert_eq!(roads.nearest(hit, &circles), Some(1));
     }
 
     #[test]

@@ -101,10 +101,11 @@ function hitsOf(event) {
 
 // When the hits were: a line for each, those of a disk in a row.
 function showTimes(hits) {
-  const [width, high, left] = [600, 24, 60];
+  const svg = by("times");
+  // In pixels: texts are as large as elsewhere.
+  const [width, high, left] = [svg.clientWidth || 600, 24, 60];
   const slots = Math.max(1, Math.ceil(Math.max(...hits.map(({ ns }) => ns), 0) / 25));
   const x = (ns) => left + ((width - left - 20) * ns) / (25 * slots);
-  const svg = by("times");
   const foot = high * disks.length;
   svg.setAttribute("viewBox", `0 0 ${width} ${foot + 18}`);
   const rows = plane.disks.map((name, disk) => shape("text", { x: 0, y: high * (disk + 0.7) }, name));

@@ -94,7 +94,7 @@ function chart({ stage, octaves }, low, high) {
   svg.append(shape("path", { class: "axis", d: `M0 ${HEIGHT - FOOT}H${WIDTH}` }));
   for (const [top, n] of octaves) {
     if (n === 0) continue;
-    const height = ((HEIGHT - FOOT - 4) * Math.log10(1 + n)) / most;
+    const height = ((HEIGHT - FOOT - HEAD) * Math.log10(1 + n)) / most;
     const [left, right] = [x((top + 1) / 2), x(top + 1)];
     svg.append(shape("rect", { x: left + 0.5, width: Math.max(1, right - left - 1), y: HEIGHT - FOOT - height, height }));
   }
