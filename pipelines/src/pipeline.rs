@@ -468,7 +468,7 @@ mod tests {
         let error = Pipeline::<u32, char>::new(stages).err().unwrap();
         assert_eq!(
             error.to_string(),
-            "stage `b` takes u32, but what stands before it makes char"
+            "stage `b` takes u32, but stage `a` before it makes char"
         );
         assert!(Pipeline::<u32, u32>::new(vec![]).is_err());
     }

@@ -124,6 +124,17 @@ impl Registry {
         self.find(spec).map(drop)
     }
 
+    /// Looks at a port as far as that is possible without opening it: the port, of which nothing has
+    /// been touched, where its driver can [tell so much](Description::opening_only_looks), else `None`.
+    ///
+    /// # Errors
+    /// A spec that is wrong, or what is not there.
+    pub fn look(&self, spec: &str) -> Result<Option<Port<Probed>>, PortError> {
+        let (_, entry) = self.find(spec)?;
+        let looks = entry.description.opening_only_looks;
+        looks.then(|| self.open(spec)).transpose()
+    }
+
     /// Opens a port.
     ///
     /// # Errors

@@ -86,7 +86,8 @@ pub struct Cli {
     #[arg(long, value_name = "FILE")]
     pub truth: Option<PathBuf>,
 
-    /// Check the configuration, say what would be done, and do nothing
+    /// Check the configuration and what can be seen without opening a port, say what would be done,
+    /// and do nothing
     #[arg(long)]
     pub check: bool,
 
@@ -119,13 +120,16 @@ wire, its driver receives them, and answers leave by the card. Time is the card'
 millisecond of it takes seconds: boards, budget, total latency and gaps go by it, and what the trigger
 computes takes none. duration_s, --duration and the times of stages are this machine's.
 
-Configuration (TOML; each line may be left out):
+Configuration (TOML; each line may be left out; every key: docs/configuration.md, examples:
+docs/examples; --print-config prints what holds):
+  [trigger]                     ip, source_id, budget_us = 1000, checksums = true
+  [answer]                      to = \"ADDRESS:PORT\" or \"nobody\", from_port = 30200, mac
   [memory]                      buffers = 16384, data_room = 2048 (bytes), ring = 2048 (descriptors)
                                 pages = \"auto\", \"4K\", \"2M\" or \"1G\"; numa_node = 0;
                                 lock = \"try\" or \"require\" (docs/tuning.md)
-  [[stream]]                    udp_port = 58913; group = \"239.1.2.3\" has a multicast group joined
-                                (docs/operations.md, Multicast)
-  [[stage]]                     decompress, build, rings, decide, each by its name, in order
+  [[stream]]                    udp_port of each source, in order; group = \"239.1.2.3\" has a multicast
+                                group joined (docs/operations.md, Multicast)
+  [[stage]]                     decompress, build or merge, rings, decide, each by its name, in order
   [[stage.rule]]                of decide: which events are accepted (docs/operations.md);
                                 SIGHUP has the rules of a running program read again
 
@@ -134,9 +138,11 @@ Examples:
   l0-trigger --events 200000 --report run.json      a shorter one, with a machine-readable report
   l0-trigger --events 50000000 --http 127.0.0.1:8080  to be watched in a browser
   l0-trigger --port card-sim --events 200           over the simulated card
-  l0-trigger --port af_packet:eth1 --config rich.toml --cores 3
-  l0-trigger --port af_packet:eth1 --workers 2 --cores 3,4,5
+  l0-trigger --port af_packet:eth1 --config docs/examples/rich.toml --cores 3
+  l0-trigger --port af_packet:eth1 --config docs/examples/rules.toml --workers 2 --cores 3,4,5
   l0-trigger --port pcap:rx=run.pcapng --events-out run.events --truth run.toml
 
-Exit status: 0 if the run ended as asked and every frame is accounted for; 1 if it failed; 2 if
-the command line or the configuration is wrong, in which case nothing was opened.";
+Exit status: 0 if the run ended as asked and every frame is accounted for; 1 if it failed, or if on
+a live port decisions were made and no answer reached anybody ([answer] to = \"nobody\" wants none; a
+capture that is read without tx= has nobody to be told); 2 if the command line or the configuration
+is wrong, in which case nothing was opened.";

@@ -14,7 +14,9 @@ mod files;
 mod groups;
 #[cfg_attr(not(feature = "hdf5"), path = "no_h5.rs")]
 mod h5;
+mod hearing;
 mod keeper;
+mod look;
 mod outlet;
 mod page;
 mod plan;
@@ -46,9 +48,12 @@ use crate::eyes::Eyes;
 use crate::plan::Plan;
 use crate::setup::Setup;
 
+/// What is logged with `--quiet`: the rules by which events are accepted are not changed in silence.
+const QUIET: &str = "error,l0_trigger::reload=info";
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    pollux_program::log_to_stderr(if cli.quiet { "error" } else { "info" });
+    pollux_program::log_to_stderr(if cli.quiet { QUIET } else { "info" });
     pollux_program::exit(job(&cli))
 }
 
@@ -69,6 +74,7 @@ fn job(cli: &Cli) -> Result<(), Failure> {
     let simulated = RunClock::Simulated(pollux_cosim::port::register(&mut registry));
     let plan = Plan::new(cli, &registry).map_err(Failure::Usage)?;
     if cli.check {
+        look::look(cli, &plan, &registry)?;
         return Ok(pollux_program::print(format_args!("{plan}\n"))?);
     }
     #[cfg(feature = "card-sim")]

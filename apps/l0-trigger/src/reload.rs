@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use pollux_pipelines::stages::RuleExchange;
+use pollux_pipelines::stages::{DecideOptions, RuleExchange};
 use pollux_program::Reload;
 
 use crate::config::TriggerConfig;
@@ -48,10 +48,68 @@ impl Rules {
             tracing::info!("SIGHUP: the rules are the same");
             return Ok(());
         }
+        let changes = changes(exchange.options(), &rules);
         let set = exchange.offer(&rules)?;
         let names = rules.rules.iter().map(|rule| rule.name.as_str());
         let names = names.collect::<Vec<_>>().join(", ");
-        tracing::info!("SIGHUP: rules of set {set} from now on: {names}");
+        tracing::info!("SIGHUP: rules of set {set} from now on: {names}; changed: {changes}");
         Ok(())
+    }
+}
+
+/// What differs between two sets of rules, in a line.
+fn changes(old: &DecideOptions, new: &DecideOptions) -> String {
+    let find = |rules: &'_ DecideOptions, name: &str| {
+        let found = rules.rules.iter().find(|rule| rule.name == name);
+        found.map(ToString::to_string)
+    };
+    let mut changes = Vec::new();
+    for rule in &new.rules {
+        let asks = rule.to_string();
+        match find(old, &rule.name) {
+            None => changes.push(format!("{} is new ({asks})", rule.name)),
+            Some(asked) if asked != asks => {
+                changes.push(format!("{} ({asked}) is now ({asks})", rule.name));
+            }
+            Some(_) => {}
+        }
+    }
+    let gone = old.rules.iter().map(|rule| &rule.name);
+    let gone = gone.filter(|name| find(new, name).is_none());
+    changes.extend(gone.map(|name| format!("{name} is gone")));
+    if old.downscale != new.downscale {
+        let (old, new) = (old.downscale, new.downscale);
+        changes.push(format!("downscale = {old} is now {new}"));
+    }
+    if changes.is_empty() {
+        // What is left to differ is the order, and bounds that say the same.
+        changes.push("the order, or how they are written".into());
+    }
+    changes.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pollux_pipelines::stages::RuleOptions;
+
+    #[test]
+    fn what_has_changed_is_told() {
+        let rule = |name: &str, prescale| RuleOptions {
+            name: name.into(),
+            prescale,
+            ..RuleOptions::default()
+        };
+        let set = |rules: &[RuleOptions], downscale| DecideOptions {
+            rules: rules.to_vec(),
+            downscale,
+        };
+        let old = set(&[rule("a", 1), rule("b", 1)], 0);
+        let told = changes(&old, &set(&[rule("a", 10), rule("c", 1)], 7));
+        let expected = "a (rings: 1 or more) is now (rings: 1 or more, one in 10 of them), c is new \
+                        (rings: 1 or more), b is gone, downscale = 0 is now 7";
+        assert_eq!(told, expected);
+        let turned = set(&[rule("b", 1), rule("a", 1)], 0);
+        assert!(changes(&old, &turned).contains("order"));
     }
 }

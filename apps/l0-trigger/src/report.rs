@@ -37,6 +37,10 @@ pub struct Report {
     pub record: Option<RecordingReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truth: Option<RingReport>,
+    /// Why no answer has reached anybody, where somebody was to be told; the summary says it, and the
+    /// error at the end. Machines see it from `answers`: none is `sent`.
+    #[serde(skip)]
+    pub unheard: Option<String>,
 }
 
 /// What the loops have counted so far.
@@ -405,6 +409,9 @@ impl Report {
         ];
         for (n, fate) in fates.into_iter().filter(|&(n, _)| n > 0) {
             writeln!(out, "           {n} {fate}")?;
+        }
+        if let Some(why) = &self.unheard {
+            writeln!(out, "WRONG      {why}")?;
         }
         let records = Some(&self.recording).filter(|r| r.written + r.lost > 0);
         for (what, report) in [("recording", records), ("recorded", self.record.as_ref())] {

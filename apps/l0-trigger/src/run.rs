@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use pollux_emulator::link::PortLink;
 use pollux_emulator::rings::RingCheck;
 use pollux_emulator::run::EmulatorReport;
@@ -18,6 +18,7 @@ use crate::crew::Crew;
 use crate::display::Collector;
 use crate::eyes::Eyes;
 use crate::files;
+use crate::hearing::Hearing;
 use crate::plan::Plan;
 use crate::reload::Rules;
 use crate::report::{CoreReport, Report};
@@ -40,6 +41,8 @@ pub struct Ended {
     pub files: files::Reports,
     pub duration: Duration,
     pub cores: Vec<CoreReport>,
+    /// Why no answer has reached anybody, where somebody was to be told.
+    pub unheard: Option<String>,
 }
 
 type BoardsThread = Lcore<(EmulatorReport, PortLink)>;
@@ -68,6 +71,8 @@ pub fn run(
         files,
     } = setup;
     let halt = trigger.stop.clone();
+    let specs = plan.ports.iter().cloned();
+    let hearing = Hearing::new(plan.config.answer.address(), specs, &trigger);
 
     let started = Instant::now();
     let mut crew = Crew::launch(workers, plan)?;
@@ -87,6 +92,7 @@ pub fn run(
         collector,
         counters: Arc::clone(&counters),
         boards: BoardWatch::new(&plan.config),
+        hearing,
         quiet: cli.quiet,
         eyes,
         rules: Rules {
@@ -130,6 +136,8 @@ pub fn run(
     let gone = matches!(stopped, Err(PortError::Gone { .. }));
     let stopped = stopped.context("the run ended, but not cleanly");
     let (files, completed) = files.finish();
+    let unheard = house.hearing.unheard();
+    let heard = unheard.clone().map_or(Ok(()), |why| Err(anyhow!(why)));
     let ended = Ended {
         finished,
         gone,
@@ -139,8 +147,9 @@ pub fn run(
         files,
         duration,
         cores,
+        unheard,
     };
-    let end = crew.and(completed).and(stopped);
+    let end = crew.and(completed).and(stopped).and(heard);
     Ok((summary::report(plan, ended), end))
 }
 
@@ -166,6 +175,7 @@ struct House {
     collector: Option<Collector>,
     counters: Arc<Counters>,
     boards: BoardWatch,
+    hearing: Hearing,
     quiet: bool,
     eyes: Eyes,
     rules: Rules,
@@ -202,6 +212,7 @@ impl House {
             self.rules.keep();
             crew.watch(&self.counters.workers);
             self.boards.watch(&self.counters.stats);
+            self.hearing.watch(Instant::now());
             if !self.eyes.keep(ports) || limit.is_some_and(|limit| start.elapsed() >= limit) {
                 stop.stop();
             }

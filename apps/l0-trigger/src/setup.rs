@@ -220,7 +220,8 @@ fn open(cli: &Cli, plan: &Plan, registry: &Registry, pool: &Mempool) -> Result<V
     configured.into_iter().map(start).collect()
 }
 
-fn configure(
+/// Has a port check what is asked of it; it starts nothing.
+pub fn configure(
     cli: &Cli,
     plan: &Plan,
     port: Port<Probed>,

@@ -71,6 +71,7 @@ pub fn report(plan: &Plan, ended: Ended) -> Report {
         recording: ended.files.recording,
         record: ended.files.record,
         truth,
+        unheard: ended.unheard,
     }
 }
 

@@ -14,6 +14,7 @@
 //! | [`metrics`] | Prometheus `/metrics` |
 //! | [`http`] | the server of metrics and of pages |
 //! | [`ReportFile`], [`LedgerReport`] | the JSON report |
+//! | [`can_be_written`] | whether there could be a file, without making one |
 
 mod args;
 mod exit;
@@ -28,6 +29,6 @@ mod signals;
 pub use args::{ClockOption, Cpus, address, seconds};
 pub use exit::{Failure, exit};
 pub use log::log_to_stderr;
-pub use report::{LedgerReport, ReportFile};
+pub use report::{LedgerReport, ReportFile, can_be_written};
 pub use say::{print, print_with, say};
 pub use signals::{Reload, reload_on_hangup, stop_on_signals};

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use pollux_pmd::Balance;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use serde::Serialize;
 
 /// Where `--report FILE` goes. It is created before the run, so that a path which cannot be
@@ -50,6 +51,33 @@ impl ReportFile {
     }
 }
 
+/// Checks that a file could be written, or created, without touching it. A disk that is full is found
+/// by writing alone.
+///
+/// # Errors
+/// What the system would say to whoever opened it.
+pub fn can_be_written(path: &Path) -> io::Result<()> {
+    let writable = |path: &Path, rights: Access| {
+        // As whoever opens it: with the effective user's rights.
+        Ok(accessat(CWD, path, rights, AtFlags::EACCESS)?)
+    };
+    match path.metadata() {
+        Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(_) => writable(path, Access::WRITE_OK),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let folder = path.parent().filter(|folder| *folder != Path::new(""));
+            let folder = folder.unwrap_or(Path::new("."));
+            writable(folder, Access::WRITE_OK | Access::EXEC_OK)?;
+            if folder.is_dir() && path.file_name().is_some() {
+                Ok(())
+            } else {
+                Err(io::ErrorKind::NotADirectory.into())
+            }
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// The loss ledger in a report. Causes that dropped nothing are not there.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LedgerReport {
@@ -81,6 +109,26 @@ impl From<Balance> for LedgerReport {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn what_could_be_written_is_known_without_a_trace() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        can_be_written(&path("new.json")).unwrap();
+        assert!(!path("new.json").exists());
+        std::fs::write(path("old.json"), "old").unwrap();
+        can_be_written(&path("old.json")).unwrap();
+        assert_eq!(std::fs::read_to_string(path("old.json")).unwrap(), "old");
+        can_be_written(Path::new("Cargo.toml")).unwrap();
+        for (name, kind) in [
+            ("", io::ErrorKind::IsADirectory),
+            ("none/new.json", io::ErrorKind::NotFound),
+            ("old.json/new.json", io::ErrorKind::NotADirectory),
+        ] {
+            let error = can_be_written(&path(name)).unwrap_err();
+            assert_eq!(error.kind(), kind, "{name}");
+        }
+    }
 
     #[test]
     fn a_path_that_cannot_be_written_is_named() {

@@ -22,6 +22,9 @@ pub struct Description {
     /// Finds mistakes in the values of options, and in how they go together, without touching
     /// anything. Target and keys have been checked before.
     pub check: fn(&PortSpec) -> Result<(), SpecError>,
+    /// Whether to open a port only looks: no device and no file is changed by it, up to its start, and
+    /// nobody else is kept from it.
+    pub opening_only_looks: bool,
 }
 
 /// What stands behind the colon of a spec without a key.
@@ -126,6 +129,7 @@ impl Description {
             summary,
             features: &[],
             check: |_| Ok(()),
+            opening_only_looks: false,
         }
     }
 

@@ -25,6 +25,7 @@ pub(crate) const DESCRIPTION: Description = Description {
         (Feature::ZeroCopyRx, Support::Yes),
         (Feature::ZeroCopyTx, Support::Yes),
     ],
+    opening_only_looks: true,
     ..Description::new(
         "loopback",
         "a wire inside the process; each queue loops back to itself",

@@ -30,6 +30,7 @@ pub(crate) const DESCRIPTION: Description = Description {
         (Feature::ZeroCopyTx, Support::Yes),
     ],
     check: |spec| Null::parse(spec).map(drop),
+    opening_only_looks: true,
     ..Description::new(
         "null",
         "no wire: receives blank frames when polled, frees what is sent",

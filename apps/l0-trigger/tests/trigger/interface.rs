@@ -1,10 +1,12 @@
 //! On a Linux interface: boards at the other end of a veth pair, links that go down, pings.
 
+use std::fmt::Display;
 use std::fs;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::process::Command;
 
 use crate::common::capture::boards;
-use crate::common::{Running, drops, number, over_streams, start_by};
+use crate::common::{Folder, Run, Running, drops, number, over_streams, start_by};
 use pollux_emulator::config::EmulatorConfig;
 use pollux_emulator::link::SocketLink;
 use pollux_emulator::run::{EmulatorLoop, EmulatorReport};
@@ -47,7 +49,11 @@ impl Net {
 
     /// Pings the trigger; how many were answered.
     fn ping(&self, count: u32) -> u32 {
-        let ping = format!("ping -c {count} -i 0.02 -W 10 {TRIGGER_IP}");
+        self.ping_to(TRIGGER_IP, count)
+    }
+
+    fn ping_to(&self, ip: impl Display, count: u32) -> u32 {
+        let ping = format!("ping -c {count} -i 0.02 -W 10 {ip}");
         let output = self.boards.exec(&ping);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let summary = text
@@ -123,6 +129,74 @@ fn boards_at_the_other_end_of_a_cable_are_heard_and_answered() {
     let decided = sent.decisions.unwrap().counts.decided;
     assert_eq!(number(answers, "sent"), built, "{answers}");
     assert_eq!(decided, 20_000);
+}
+
+/// The configuration that README names, with boards that have the addresses it says.
+#[test]
+fn the_example_for_an_interface_is_heard_and_answered() {
+    let Some(net) = Net::new() else { return };
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/rich.toml");
+    let example: toml::Table = toml::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let trigger_ip: Ipv4Addr = example["trigger"]["ip"].as_str().unwrap().parse().unwrap();
+    let to: SocketAddrV4 = example["answer"]["to"].as_str().unwrap().parse().unwrap();
+    net.boards.ip("address flush dev vb");
+    net.boards.ip(&format!("address add {}/24 dev vb", to.ip()));
+    let by = ["ip", "netns", "exec", net.trigger.name()];
+    let running = start_by(&by, &["--port", "af_packet:va", "--config", path]);
+    assert!(
+        (0..20).any(|_| net.ping_to(trigger_ip, 1) == 1),
+        "{}",
+        running.stderr()
+    );
+    let mut boards = slow_boards(5000);
+    boards.addresses.trigger_ip = trigger_ip;
+    boards.addresses.decision_port = to.port();
+    let sent = net.emulate(&boards);
+    assert_eq!(sent.decisions.unwrap().counts.decided, 5000);
+    running.signal("INT");
+    let ended = running.wait().expect(0);
+    let answers = &ended.report()["answers"];
+    assert_eq!(number(answers, "unresolved"), 0, "{answers}");
+    assert!(!ended.stdout.contains("WRONG"), "{}", ended.stdout);
+}
+
+/// A run whose answers go to an address; boards have 198.18.0.2.
+fn run_with_answers(net: &Net, to: &str, says: &str) -> Run {
+    let folder = Folder::new();
+    let config = folder.write("trigger.toml", format!("[answer]\nto = \"{to}\"\n"));
+    let mut running = net.start_trigger(&["--config", &config]);
+    let sent = net.emulate(&slow_boards(2000));
+    assert_eq!(sent.decisions.unwrap().counts.decided, 0);
+    running.wait_for_message(says);
+    running.signal("INT");
+    running.wait()
+}
+
+#[test]
+fn answers_that_reach_nobody_are_told_meanwhile_and_fail_the_run() {
+    let Some(net) = Net::new() else { return };
+    let said = "WARN no answer has reached anybody";
+    let ended = run_with_answers(&net, "198.18.0.77:30100", said).expect(1);
+    let told = "nobody at 198.18.0.77 has answered ARP on af_packet:va";
+    assert!(
+        ended.stdout.contains("WRONG      no answer has reached"),
+        "{}",
+        ended.stdout
+    );
+    assert!(ended.stdout.contains(told), "{}", ended.stdout);
+    assert_eq!(number(&ended.report()["answers"], "unresolved"), 2000);
+    let said: Vec<_> = ended.stderr.matches(said).collect();
+    assert_eq!(said.len(), 1, "{}", ended.stderr);
+    ended.expect_message(&["error: no answer has reached anybody", told, "answer.mac"]);
+}
+
+#[test]
+fn who_wants_no_answers_says_so() {
+    let Some(net) = Net::new() else { return };
+    let ended = run_with_answers(&net, "nobody", "answers go to nobody").expect(0);
+    assert_eq!(number(&ended.report()["answers"], "untold"), 2000);
+    assert!(!ended.stdout.contains("WRONG"), "{}", ended.stdout);
+    assert!(!ended.stderr.contains("WARN no answer"), "{}", ended.stderr);
 }
 
 #[test]

@@ -192,7 +192,10 @@ fn rules_change_in_a_run_and_no_event_is_lost() {
     running.wait_until("events come", |running| built(running) > 500);
     reload(&mut running, "the rules are the same");
     write(config(TWO_RULES));
-    reload(&mut running, "rules of set 1 from now on: pair, large");
+    reload(
+        &mut running,
+        "rules of set 1 from now on: pair, large; changed: pair is new (",
+    );
     write(common_wrong());
     reload(
         &mut running,
@@ -223,6 +226,35 @@ fn rules_change_in_a_run_and_no_event_is_lost() {
         .filter(|(cause, _)| !["late", "aborted"].contains(cause))
         .collect();
     assert_eq!(lost, []);
+}
+
+/// As the service runs it: rules change in no run without a word.
+#[test]
+fn a_quiet_run_says_which_rules_have_changed() {
+    let folder = Folder::new();
+    let file = folder.write("rules.toml", config(ANY));
+    let out = folder.arg("events");
+    let mut running = start(&[
+        "--quiet",
+        "--events",
+        "50000000",
+        "--config",
+        &file,
+        "--events-out",
+        &out,
+    ]);
+    // Its signals are handled by then.
+    let events = folder.path("events");
+    let begun = |_: &mut Running| events.metadata().is_ok_and(|file| file.len() > 0);
+    running.wait_until("events are written", begun);
+    assert_eq!(running.stderr(), "");
+    drop(folder.write("rules.toml", config(TWO_RULES)));
+    running.signal("HUP");
+    running.wait_for_message("rules of set 1 from now on: pair, large; changed: pair is new (");
+    running.signal("INT");
+    let ended = running.wait().expect(0);
+    assert_eq!(sets(ended.report()).len(), 2);
+    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
 }
 
 #[test]

@@ -341,19 +341,20 @@ fn a_check_says_what_would_be_done_and_opens_nothing() {
         "trigger.toml",
         "[trigger]\nbudget_us = 250\n[answer]\nto = \"10.1.2.3:4567\"\n[[stream]]\nudp_port = 4711\n",
     );
-    let none = format!("pcap:rx={}", folder.arg("none.pcap"));
+    let capture = folder.path("boards.pcapng");
+    record(&boards(32), &capture);
     let plan = checked(&[
         "--config",
         &config,
         "--port",
-        "af_packet:nosuch0",
+        "af_packet:lo",
         "--port",
-        &none,
+        &pcap_port(&capture),
         "--cores",
         "0",
     ]);
     for line in [
-        "af_packet:nosuch0 and pcap:",
+        "af_packet:lo and pcap:",
         "by cpu 0",
         "UDP port 4711",
         "to 10.1.2.3:4567",
@@ -366,6 +367,64 @@ fn a_check_says_what_would_be_done_and_opens_nothing() {
         "{plan}"
     );
     assert!(!plan.contains("emulate"), "{plan}");
+}
+
+/// What is not there is found by a check, with the status and in the words of the run.
+#[test]
+fn a_check_refuses_what_the_run_would() {
+    let folder = Folder::new();
+    let capture = folder.path("boards.pcapng");
+    record(&boards(32), &capture);
+    let none = format!("pcap:rx={}", folder.arg("none.pcap"));
+    let nowhere = folder.arg("nowhere/file");
+    let sends_nowhere = format!("{},tx={nowhere}", pcap_port(&capture));
+    let there = pcap_port(&capture);
+    let directory = folder.arg("");
+    let replay = ["--port", &there];
+    for (arguments, code, named) in [
+        (
+            &["--port", "af_packet:nosuch0"][..],
+            1,
+            &["no network interface `nosuch0`", "lo"][..],
+        ),
+        (&["--port", "af_xdp:nosuch0"], 1, &["nosuch0"]),
+        (&["--port", &none], 1, &["none.pcap", "No such file"]),
+        (&["--port", &sends_nowhere], 1, &["cannot create", &nowhere]),
+        (
+            &["--port", &there, "--queues", "17"],
+            2,
+            &["17 receive queues", "at most 16"],
+        ),
+        (&["--port", "null:size=9000"], 2, &["9000 B"]),
+        (&["--cores", "0,4711"], 2, &["cpu 4711"]),
+        (
+            &[&replay[..], &["--metrics", "192.0.2.1:9464"]].concat(),
+            1,
+            &["--metrics 192.0.2.1:9464"],
+        ),
+        (
+            &[&replay[..], &["--http", "192.0.2.1:8080"]].concat(),
+            1,
+            &["--http 192.0.2.1:8080"],
+        ),
+    ] {
+        let checked = refused(&[arguments, &["--check"]].concat());
+        let checked = checked.expect(code).expect_message(named);
+        assert_eq!(checked.stdout, "", "{arguments:?}");
+        let ended = refused(arguments).expect(code);
+        for name in named {
+            assert!(ended.stderr.contains(name), "{name}: {}", ended.stderr);
+        }
+    }
+    for option in ["--report", "--events-out"] {
+        for path in [&nowhere, &directory] {
+            let arguments = ["--port", &there, option, path];
+            run(&arguments).expect(1).expect_message(&[option, path]);
+            let ended = run(&[&arguments[..], &["--check"]].concat()).expect(1);
+            assert_eq!(ended.stdout, "");
+            ended.expect_message(&[option, path]);
+        }
+    }
 }
 
 #[test]

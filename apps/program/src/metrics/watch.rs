@@ -27,6 +27,14 @@ pub struct Options {
     metrics: Option<SocketAddr>,
 }
 
+impl Options {
+    /// Where they are served, if they are.
+    #[must_use]
+    pub fn address(self) -> Option<SocketAddr> {
+        self.metrics
+    }
+}
+
 /// What every run has to show: where its frames are, what was sent, and its links.
 pub struct Books {
     /// Of all places of the run.

@@ -109,6 +109,7 @@ pub(crate) const DESCRIPTION: Description = Description {
         ),
     ],
     check: |spec| Options::parse(spec).map(drop),
+    opening_only_looks: true,
     ..Description::new("af_packet", "a network interface through the kernel")
 };
 

@@ -108,6 +108,7 @@ pub(crate) const DESCRIPTION: Description = Description {
         ),
     ],
     check: |spec| Options::parse(spec).map(drop),
+    opening_only_looks: true,
     ..Description::new("af_xdp", "a network interface past most of the kernel")
 };
 

@@ -87,6 +87,7 @@ pub(crate) const DESCRIPTION: Description = Description {
         (Feature::KernelBacked, Support::Yes),
     ],
     check: |spec| Pcap::parse(spec).map(drop),
+    opening_only_looks: true,
     ..Description::new("pcap", "capture files to receive, to send into, or both")
 };
 
@@ -231,6 +232,15 @@ impl Driver for Pcap {
             recorded: self.rx.is_some(),
             kernel_backed: true,
         }
+    }
+
+    fn validate(&self, _: &PortConfig) -> Result<(), PortError> {
+        let Some(path) = &self.tx else { return Ok(()) };
+        let folder = path.parent().filter(|folder| *folder != Path::new(""));
+        let there = fs::metadata(folder.unwrap_or(Path::new(".")));
+        there
+            .map(drop)
+            .map_err(|error| self.system("create", path, error))
     }
 
     fn start(&mut self, config: &PortConfig, _port: u16) -> Result<Queues, PortError> {

@@ -105,6 +105,7 @@ pub(crate) const DESCRIPTION: Description = Description {
         ),
     ],
     check: |spec| Options::parse(spec).map(drop),
+    opening_only_looks: true,
     ..Description::new(
         "vhost-user",
         "shared memory to a process or virtual machine, either end",
