@@ -269,7 +269,7 @@ fn what_departs_after_its_budget_is_counted() {
     // Each says of itself whether it is late, and nothing else changes.
     let late = [true, true, false, true, false];
     assert_eq!(calm.flush(), late);
-    assert_eq!(calm.flush(), []);
+    assert_eq!(calm.flush(), [] as [bool; 0]);
     let told = calm.receive().remove(0).into_iter().zip(0..);
     let told = told.map(|(primitive, n)| {
         let told = PrimitiveId::from_bits(primitive.id).unwrap();
