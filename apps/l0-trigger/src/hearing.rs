@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pollux_pipelines::stages::AnswerCounts;
+use pollux_pmd::Count;
 
 use crate::trigger::Trigger;
 
@@ -68,7 +69,7 @@ impl Hearing {
     pub fn unheard(&self) -> Option<String> {
         let (to, counts) = (self.wanted?, &self.counts);
         let lost = [&counts.untold, &counts.unresolved, &counts.no_room];
-        let made: u64 = lost.map(|count| count.get()).iter().sum();
+        let made: u64 = lost.map(Count::get).iter().sum();
         if made == 0 || counts.sent.get() > 0 {
             return None;
         }
