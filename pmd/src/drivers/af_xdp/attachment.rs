@@ -65,12 +65,12 @@ impl Attachment {
 
     /// Has the program give the first sockets, which are bound, the frames of their queues, as many
     /// as are to receive.
-    pub(super) fn attach(&self, redirect: Arc<Redirect>, receivers: usize) -> io::Result<()> {
+    pub(super) fn attach(&self, redirect: &Arc<Redirect>, receivers: usize) -> io::Result<()> {
         if let Some(drops) = redirect.drops() {
             let _ = self.drops.set(drops);
         }
         // Kept before: what has been given is taken back at the end.
-        *self.redirect() = Some(Arc::clone(&redirect));
+        *self.redirect() = Some(Arc::clone(redirect));
         let bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
         let mut receivers = bound.iter().zip(&self.sockets).take(receivers);
         receivers.try_for_each(|(probe, socket)| redirect.give(probe.queue(), socket))

@@ -202,7 +202,7 @@ impl Setup<'_> {
     fn attach(&self, shared: &Attachment, rx_queues: u16) -> Result<(), Step> {
         let redirect = Redirect::join(self.interface, self.options)?;
         shared
-            .attach(redirect, rx_queues.into())
+            .attach(&redirect, rx_queues.into())
             .map_err(|error| ("cannot give a queue's frames to a socket", error))
     }
 }
