@@ -166,6 +166,8 @@ pub fn launch<T: Send + 'static>(
     body: impl FnOnce() -> T + Send + 'static,
 ) -> Result<Lcore<T>, LcoreError> {
     cpu.map_or(Ok(()), expect_allowed)?;
+    // A loop begins when its memory is there: what is lacking is known by now.
+    pollux_mempool::region::tell_shortage();
     let thread_name = name.to_owned();
     let thread = std::thread::Builder::new()
         .name(name.into())

@@ -2,6 +2,7 @@
 
 mod error;
 mod guard;
+mod shortage;
 mod sys;
 
 use core::fmt;
@@ -16,6 +17,8 @@ use rustix::process::Resource;
 
 pub use error::RegionError;
 pub use guard::BusErrorGuard;
+use shortage::Shortage;
+pub use shortage::tell_shortage;
 pub(crate) use sys::available_memory;
 
 /// Size of a normal page, and of a guard.
@@ -28,7 +31,7 @@ pub(crate) const HUGE_PAGE: usize = 2 << 20;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PageSize {
     /// The largest of the others that is not larger than the region and that can be had. Each
-    /// step down is logged with its reason and its remedy.
+    /// step down is logged with its reason; [`tell_shortage`] has the remedy for all regions.
     #[default]
     Auto,
     /// Normal pages.
@@ -120,21 +123,35 @@ impl Builder {
         }
         let mut candidates = self.pages.candidates(self.len).peekable();
         let mut result = Err(RegionError::ZeroSize);
+        let mut shortage = None;
         while let Some(page) = candidates.next() {
             result = self.build_with(page);
             match (&result, candidates.peek()) {
                 (Err(why), Some(&next)) if why.is_about_pages() => {
-                    if next == BASE_PAGE {
-                        tracing::warn!(
+                    match why {
+                        // The remedy of one region would undo another's.
+                        RegionError::NoHugepages { needed, free, .. } => {
+                            tracing::info!(
+                                next_page_size = next,
+                                "falling back: {needed} hugepages of {page} bytes are needed and \
+                                 {free} are free"
+                            );
+                            shortage = Some((page, *needed));
+                        }
+                        _ if next == BASE_PAGE => tracing::warn!(
                             next_page_size = next,
                             "falling back to normal pages: {why}"
-                        );
-                    } else {
-                        tracing::info!(next_page_size = next, "falling back: {why}");
+                        ),
+                        _ => tracing::info!(next_page_size = next, "falling back: {why}"),
                     }
                 }
                 _ => break,
             }
+        }
+        if let (Ok(region), Some((page, pages))) = (&mut result, shortage)
+            && region.page == BASE_PAGE
+        {
+            region.shortage = Some(Shortage::new(page, self.numa_node, pages));
         }
         result
     }
@@ -198,6 +215,7 @@ impl Builder {
             page,
             numa_node,
             locked,
+            shortage: None,
         })
     }
 
@@ -276,6 +294,8 @@ pub struct MemoryRegion {
     page: usize,
     numa_node: Option<u32>,
     locked: bool,
+    /// Of hugepages that it was to have.
+    shortage: Option<Shortage>,
 }
 
 impl MemoryRegion {

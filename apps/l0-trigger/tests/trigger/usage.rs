@@ -190,6 +190,25 @@ fn pages_that_there_are_not_are_named_before_a_port_is_opened() {
     refused(&["--config", &config, "--check"]).expect(0);
 }
 
+/// The pools of several loops lack pages, and what one of them needs would take the others' away.
+#[test]
+fn hugepages_that_are_lacking_are_told_once_for_all_memory() {
+    const FREE: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
+    let free = std::fs::read_to_string(FREE).unwrap_or_default();
+    if free.trim() != "0" {
+        println!("skipped: this machine has hugepages of 2 MiB, or does not know them");
+        return;
+    }
+    let ended = run(&["--events", "100"]).expect(0);
+    let told: Vec<_> = ended
+        .stderr
+        .lines()
+        .filter(|line| line.contains("nr_hugepages"))
+        .collect();
+    assert_eq!(told.len(), 1, "{}", ended.stderr);
+    assert!(told[0].contains("for all of it"), "{}", told[0]);
+}
+
 #[test]
 fn a_run_on_chosen_memory_ends_as_on_any() {
     let folder = Folder::new();

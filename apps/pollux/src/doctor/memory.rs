@@ -64,9 +64,8 @@ fn on_node(machine: &Machine, place: &str, folder: &str) -> Vec<Finding> {
         let subject = format!("{place}, {}", size(kib));
         found.push(
             match (count("nr"), count("free")) {
-                (Ok(0), _) => HUGEPAGES
-                    .note("none reserved")
-                    .run(format!("echo 1 > {path}/nr_hugepages")),
+                // One size is enough, so that nothing needs to be mended by this alone.
+                (Ok(0), _) => HUGEPAGES.note("none reserved"),
                 (Ok(total), Ok(0)) => {
                     HUGEPAGES
                         .warn(format!("all {total} are in use"))
@@ -86,7 +85,7 @@ fn on_node(machine: &Machine, place: &str, folder: &str) -> Vec<Finding> {
     }
     let reserved_elsewhere = |finding: &Finding| finding.level == Level::Warn;
     if !any && !found.iter().any(reserved_elsewhere) {
-        // One size is enough: the smallest is the one that can be had at any time.
+        // The smallest is the one that can be had at any time.
         if let Some(first) = found
             .iter_mut()
             .find(|finding| finding.found == "none reserved")

@@ -1,6 +1,6 @@
 //! The findings, for people and for programs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use pollux_program::print_with;
@@ -82,8 +82,10 @@ impl Report {
         }
     }
 
-    /// What is fine takes one line; all else says why it matters and what mends it.
+    /// What is fine takes one line; all else says why it matters and what mends it. A command that
+    /// mends several things is said once.
     fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut said = BTreeSet::new();
         for Topic { name, findings } in &self.topics {
             if findings.is_empty() {
                 continue;
@@ -106,7 +108,10 @@ impl Report {
                     writeln!(out, "        {why}")?;
                 }
                 match &finding.mend {
-                    Some(Mend::Run(command)) => writeln!(out, "        run: {command}")?,
+                    Some(Mend::Run(command)) if said.insert(command) => {
+                        writeln!(out, "        run: {command}")?;
+                    }
+                    Some(Mend::Run(_)) => writeln!(out, "        the command above mends it too")?,
                     Some(Mend::Boot(parameters)) => {
                         writeln!(out, "        boot with: {parameters}")?;
                     }
@@ -118,5 +123,35 @@ impl Report {
         }
         let counts = Level::ALL.map(|level| format!("{} {}", self.count(level), level.name()));
         writeln!(out, "{}", counts.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::finding::Check;
+    use super::*;
+
+    #[test]
+    fn a_command_that_mends_several_things_is_said_once() {
+        const CHECK: Check = Check {
+            name: "check",
+            why: "It matters.",
+        };
+        let findings = [("one", "mend a"), ("two", "mend a"), ("three", "mend b")];
+        let findings = findings.map(|(found, command)| CHECK.warn(found).run(command));
+        let report = Report::new(
+            &[],
+            vec![Topic {
+                name: "topic",
+                findings: findings.into(),
+            }],
+        );
+        let mut text = Vec::new();
+        report.write_text(&mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(text.matches("run: mend a").count(), 1, "{text}");
+        assert_eq!(text.matches("the command above").count(), 1, "{text}");
+        assert!(text.contains("run: mend b"), "{text}");
     }
 }

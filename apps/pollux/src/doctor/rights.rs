@@ -21,27 +21,32 @@ const SYS_ADMIN: Check = Check {
     why: "Without it physical addresses are not shown, which devices without an IOMMU need.",
 };
 
-/// The rights that kinds of ports need.
+/// What ports on interfaces need.
+const NAMES: &str = "cap_net_raw,cap_net_admin,cap_bpf";
+
+/// The rights that kinds of ports need. What setcap gives replaces what a file had, so that one
+/// command is for all that the machine's ports may need.
 pub(super) fn examine(machine: &Machine) -> Vec<Finding> {
     let set = process::capabilities(&machine.sys);
-    // What setcap gives replaces what a file had, so each command names what comes before it too.
+    // A device behind an IOMMU needs no physical addresses, and this right is as good as root.
+    let addresses = machine.sys.names("/sys/kernel/iommu_groups").is_empty();
+    let names = [NAMES, if addresses { ",cap_sys_admin" } else { "" }].concat();
     let checks = [
-        (NET_RAW, CAP_NET_RAW, "cap_net_raw"),
-        (NET_ADMIN, CAP_NET_ADMIN, "cap_net_raw,cap_net_admin"),
-        (BPF, CAP_BPF, "cap_net_raw,cap_net_admin,cap_bpf"),
-        (
-            SYS_ADMIN,
-            CAP_SYS_ADMIN,
-            "cap_net_raw,cap_net_admin,cap_sys_admin",
-        ),
+        (NET_RAW, CAP_NET_RAW),
+        (NET_ADMIN, CAP_NET_ADMIN),
+        (BPF, CAP_BPF),
+        (SYS_ADMIN, CAP_SYS_ADMIN),
     ];
-    let judged = checks.into_iter().map(|(check, bit, names)| {
+    let judged = checks.into_iter().map(|(check, bit)| {
         let lacking = "the process does not have it";
         let finding = match set {
             Err(ref unread) => return check.unread(unread),
             Ok(set) if process::has(set, bit) => return check.ok("the process has it"),
             // Most ports of most machines need it.
             Ok(_) if bit == CAP_NET_RAW => check.warn(lacking),
+            Ok(_) if bit == CAP_SYS_ADMIN && !addresses => {
+                return check.note(format!("{lacking}; with an IOMMU no device needs it"));
+            }
             Ok(_) => check.note(lacking),
         };
         finding.run(format!("setcap {names}+ep $(command -v pollux)"))
@@ -52,7 +57,8 @@ pub(super) fn examine(machine: &Machine) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::super::finding::Level::{Note, Ok, Warn};
-    use super::super::testing::levels;
+    use super::super::finding::Mend;
+    use super::super::testing::{findings, levels};
     use super::*;
     use crate::sys::testing::Tree;
 
@@ -70,5 +76,29 @@ mod tests {
         assert_eq!(of("0000008000000000"), [Warn, Note, Ok, Note]);
         assert_eq!(of("xyz"), [Note; 4]);
         assert_eq!(levels(examine, &Tree::new()), [Note; 4]);
+    }
+
+    #[test]
+    fn one_command_gives_all_rights() {
+        let commands = |tree: &Tree| {
+            let found = findings(examine, tree);
+            let mends = found.into_iter().filter_map(|finding| finding.mend);
+            mends.collect::<Vec<_>>()
+        };
+        let one = |names: &str| {
+            let command = format!("setcap {names}+ep $(command -v pollux)");
+            Mend::Run(command)
+        };
+        let all = one("cap_net_raw,cap_net_admin,cap_bpf,cap_sys_admin");
+        for (set, lacking) in [("0", 4), ("3000", 2), ("2000", 3), ("8000000000", 3)] {
+            let tree = Tree::new();
+            tree.file("/proc/self/status", format!("CapEff:\t{set}\n"));
+            assert_eq!(commands(&tree), vec![all.clone(); lacking], "{set}");
+        }
+        let tree = Tree::new();
+        tree.file("/proc/self/status", "CapEff:\t0\n")
+            .folder("/sys/kernel/iommu_groups/0");
+        let without_root = one("cap_net_raw,cap_net_admin,cap_bpf");
+        assert_eq!(commands(&tree), vec![without_root; 3]);
     }
 }

@@ -140,7 +140,7 @@ fn nobody_may_run_it() {
         raw["mend"]["run"]
             .as_str()
             .unwrap()
-            .starts_with("setcap cap_net_raw+ep "),
+            .starts_with("setcap cap_net_raw,cap_net_admin,cap_bpf"),
         "{raw}"
     );
 }
