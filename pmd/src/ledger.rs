@@ -6,6 +6,7 @@
 //! holds whenever no frame is between two places, so at every stop.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
@@ -188,13 +189,19 @@ impl Balance {
 impl fmt::Display for Balance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.is_balanced() { "=" } else { "!=" };
-        let (delivered, dropped) = (self.delivered, self.dropped_total());
+        let (from_wire, delivered) = (self.from_wire, self.delivered);
         write!(
             f,
-            "{} frames from the wire {sign} {delivered} delivered",
-            self.from_wire
+            "{from_wire} frames from the wire {sign} {delivered} delivered + "
         )?;
-        write!(f, " + {dropped} dropped")?;
+        self.write_drops(f)
+    }
+}
+
+impl Balance {
+    fn write_drops(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dropped = self.dropped_total();
+        write!(f, "{dropped} dropped")?;
         for (i, (cause, n)) in self.drops().enumerate() {
             write!(
                 f,
@@ -204,6 +211,31 @@ impl fmt::Display for Balance {
             )?;
         }
         f.write_str(if dropped > 0 { ")" } else { "" })
+    }
+}
+
+/// What one place of a ledger has counted. Frames come from the wire at one place and are delivered
+/// at another, so that one alone need not balance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share(pub Balance);
+
+impl Deref for Share {
+    type Target = Balance;
+
+    fn deref(&self) -> &Balance {
+        &self.0
+    }
+}
+
+/// In one line: `10 frames from the wire, 0 delivered, 1 dropped (1 no-mbuf)`.
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (from_wire, delivered) = (self.from_wire, self.delivered);
+        write!(
+            f,
+            "{from_wire} frames from the wire, {delivered} delivered, "
+        )?;
+        self.write_drops(f)
     }
 }
 
@@ -234,18 +266,18 @@ impl Ledger {
         self.places.push((place.into(), tally));
     }
 
-    /// The places and their counters now.
-    pub fn places(&self) -> impl Iterator<Item = (&str, Balance)> {
+    /// The places and their counters now, of which only the sum balances.
+    pub fn places(&self) -> impl Iterator<Item = (&str, Share)> {
         self.places
             .iter()
-            .map(|(name, view)| (name.as_str(), view.balance()))
+            .map(|(name, view)| (name.as_str(), Share(view.balance())))
     }
 
     /// The sum over all places now.
     #[must_use]
     pub fn balance(&self) -> Balance {
         let mut sum = Balance::default();
-        self.places().for_each(|(_, balance)| sum.add(&balance));
+        self.places().for_each(|(_, share)| sum.add(&share));
         sum
     }
 
@@ -352,6 +384,17 @@ mod tests {
             "{sum}"
         );
         sink.count_dropped(Cause::Late, 1);
+        let places: Vec<_> = ledger
+            .places()
+            .map(|(_, share)| share.to_string())
+            .collect();
+        assert_eq!(
+            places,
+            [
+                "10 frames from the wire, 0 delivered, 1 dropped (1 no-mbuf)",
+                "0 frames from the wire, 8 delivered, 1 dropped (1 late)"
+            ]
+        );
         assert_eq!(
             ledger.balance().to_string(),
             "10 frames from the wire = 8 delivered + 2 dropped (1 no-mbuf, 1 late)"

@@ -61,7 +61,7 @@ pub use count::Count;
 pub use driver::Capabilities;
 pub use grant::MemoryGrant;
 pub use histogram::{LatencyHistogram, LatencyMark, LatencyView, Percentiles};
-pub use ledger::{Balance, Cause, Ledger, Tally, TallyView};
+pub use ledger::{Balance, Cause, Ledger, Share, Tally, TallyView};
 pub use port::{
     Configured, Port, PortConfig, PortError, Probed, RxQueue, RxState, Started, StartedPort,
     TxQueue,

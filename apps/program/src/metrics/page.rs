@@ -140,7 +140,7 @@ impl Page<'_> {
     pub fn ledger(&mut self, ledger: &Ledger) -> fmt::Result {
         let places: Vec<_> = ledger
             .places()
-            .map(|(place, balance)| (place.to_owned(), balance))
+            .map(|(place, share)| (place.to_owned(), share.0))
             .collect();
         let place = |name: &String| [("place", name.clone())];
         let by_place = |value: fn(&pollux_pmd::Balance) -> u64| {
