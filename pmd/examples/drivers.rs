@@ -5,6 +5,8 @@
 
 use std::fmt::Write;
 
+#[cfg(test)]
+use pollux_pmd::PortSpec;
 use pollux_pmd::Registry;
 use pollux_pmd::driver::{Description, Feature, SpecOption, Support};
 
@@ -16,8 +18,9 @@ fn page(drivers: &[&Description]) -> String {
     let mut page = format!(
         "# Ports and their drivers\n\n\
          Generated from the drivers' descriptions: `{REGENERATE}`.\n\n\
-         A port is named by a spec: `driver`, `driver:target`, and options `key=value` behind it \
-         with commas between; behind the first comma a `key` alone stands for `key=on`. A spec is \
+         A port is named by a spec: `driver` or `driver:target`, and options `key=value` behind \
+         it with commas between, as in `af_packet:eth0,promisc=on` and `null,size=0`; behind \
+         `driver` alone the first comma may be a colon, `null:size=0`; behind the first comma a `key` alone stands for `key=on`. A spec is \
          checked before anything is opened. The options that several drivers have are spelled \
          alike and mean the same. To name a port of `pci`, `dpdk` or, as the front end, \
          `vhost-user` is to vouch for its device or peer, which writes into packet memory by \
@@ -102,6 +105,58 @@ fn main() -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A value of an option, from the forms in which the page tells of them.
+    fn value(option: &SpecOption) -> &str {
+        let first = option.values.split('|').next().unwrap();
+        match first {
+            _ if option.key == "multicast" => "01:00:5e:00:00:fb",
+            "MAC" | "MAC+MAC..." => "02:00:00:00:00:01",
+            "UUID" => "00000000-0000-0000-0000-000000000001",
+            "LO-HI" => "5000-5099",
+            "PORT:QUEUE+..." => "5000:0",
+            "ID+ID..." => "5",
+            "IP+IP..." => "10.0.0.1",
+            "0-7" => "2",
+            "FILE" => "x.pcap",
+            "ARG+ARG..." => "--no-pci",
+            _ if option.key == "mtu" => "1500",
+            _ if first.bytes().all(|byte| byte.is_ascii_uppercase()) => "64",
+            _ => first,
+        }
+    }
+
+    /// `null,size=64` and `null:size=64`; `af_packet:eth0,frame=64`.
+    #[test]
+    fn every_form_of_the_page_is_a_spec() {
+        let registry = Registry::builtin();
+        let mut refused = Vec::new();
+        for driver in registry.descriptions() {
+            let name = driver.name;
+            let target = driver.target.map(|target| target.example);
+            let port = target.map_or_else(|| name.into(), |target| format!("{name}:{target}"));
+            for option in driver.options {
+                let option = format!("{}={}", option.key, value(option));
+                let more = match option.as_str() {
+                    // What goes with others alone.
+                    "pace=fast" | "loop=64" => ",rx=x.pcap",
+                    "vf-macs=02:00:00:00:00:01" | "vf-vlans=5" => ",vfs=1",
+                    _ => "",
+                };
+                let mut specs = vec![format!("{port},{option}{more}")];
+                if target.is_none() {
+                    specs.push(format!("{name}:{option}{more}"));
+                }
+                for spec in specs {
+                    let parsed: PortSpec = spec.parse().unwrap();
+                    assert_eq!(parsed.driver(), name, "{spec}");
+                    refused.extend((driver.check)(&parsed).err().map(|error| error.to_string()));
+                    refused.extend(registry.check(&spec).err().map(|error| error.to_string()));
+                }
+            }
+        }
+        assert!(refused.is_empty(), "{refused:#?}");
+    }
 
     #[test]
     fn the_page_is_what_the_drivers_say() {

@@ -1,8 +1,8 @@
 //! Port specs: how a port is named on a command line.
 //!
 //! `driver`, `driver:target`, `driver:key=value,key=value` or `driver:target,key=value`, as in
-//! `loopback`, `af_packet:eth0`, `pcap:rx=in.pcap,tx=out.pcapng`, `pci:0000:03:00.0`. Behind the
-//! first comma a `key` alone stands for `key=on`.
+//! `loopback`, `af_packet:eth0`, `pcap:rx=in.pcap,tx=out.pcapng`, `pci:0000:03:00.0`. Without a target
+//! the colon may be a comma: `null,size=0`. Behind the first comma a `key` alone stands for `key=on`.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -69,7 +69,12 @@ impl FromStr for PortSpec {
     type Err = SpecError;
 
     fn from_str(spec: &str) -> Result<Self, SpecError> {
-        let (driver, rest) = spec.split_once(':').unwrap_or((spec, ""));
+        let end = spec.find([':', ',']).unwrap_or(spec.len());
+        let (driver, rest) = spec.split_at(end);
+        let (rest, may_be_target) = match rest.strip_prefix(',') {
+            Some(options) => (options, false),
+            None => (rest.strip_prefix(':').unwrap_or(""), true),
+        };
         if driver.is_empty() {
             return Err(SpecError::NoDriver(spec.into()));
         }
@@ -79,14 +84,15 @@ impl FromStr for PortSpec {
             options: Vec::new(),
         };
         for (i, part) in rest.split(',').filter(|part| !part.is_empty()).enumerate() {
+            let may_be_target = may_be_target && i == 0;
             let (key, value) = match part.split_once('=') {
                 // A target with arguments of its own: `net_tap0;iface=x`.
-                Some((target, _)) if i == 0 && target.contains(';') => {
+                Some((target, _)) if may_be_target && target.contains(';') => {
                     parsed.target = Some(part.into());
                     continue;
                 }
                 Some(option) => option,
-                None if i == 0 => {
+                None if may_be_target => {
                     parsed.target = Some(part.into());
                     continue;
                 }
@@ -304,6 +310,15 @@ mod tests {
         );
         let spec: PortSpec = "vhost-user:/path.sock,server".parse().unwrap();
         assert_eq!(spec.to_string(), "vhost-user:/path.sock,server=on");
+        // Without a target, a comma is as good as the colon; it has no target behind it.
+        let spec: PortSpec = "null,size=0".parse().unwrap();
+        assert_eq!(spec, "null:size=0".parse().unwrap());
+        let spec: PortSpec = "af_packet,promisc,ring=a:b".parse().unwrap();
+        assert_eq!((spec.driver(), spec.target()), ("af_packet", None));
+        assert_eq!(
+            (spec.option("promisc"), spec.option("ring")),
+            (Some("on"), Some("a:b"))
+        );
     }
 
     #[test]
