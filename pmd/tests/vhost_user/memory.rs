@@ -61,6 +61,49 @@ fn rings_that_make_no_sense_end_the_session() {
     port.stop();
 }
 
+/// As of a virtual machine whose memory is a private mapping of the file (QEMU: share=off).
+#[test]
+fn memory_that_the_front_end_does_not_use_is_told_of() {
+    let place = Place::new();
+    let port = Port::open(&spec(&place.socket(), "role=device,server"), 1);
+    for (used, expected) in [(true, 0), (false, 1), (true, 1)] {
+        let memory = memory();
+        if used {
+            rustix::io::pwrite(&memory, &[1], MEMORY - 1).unwrap();
+        }
+        let raw = Raw::connect(&place.socket());
+        set_up_both(&raw, &memory, 0);
+        port.wait_up(true);
+        assert_eq!(port.statistic("untouched_memory"), expected);
+        drop(raw);
+        port.wait_up(false);
+    }
+    port.stop();
+}
+
+#[test]
+fn fewer_queues_that_receive_than_that_send_are_refused() {
+    let place = Place::new();
+    for role in ["driver", "device"] {
+        let spec = spec(&place.socket(), &format!("role={role},server,queues=4"));
+        let try_out = |rx_queues, tx_queues| {
+            let config = PortConfig {
+                rx_queues,
+                tx_queues,
+                ring: 64,
+                ..PortConfig::new(Mempool::new(PoolConfig::default()).unwrap())
+            };
+            registry().open(&spec).unwrap().configure(config).map(drop)
+        };
+        // The peer would send by two, of which one is not received.
+        let told = try_out(1, 2).unwrap_err().to_string();
+        assert!(told.contains("1 receive queues and 2 transmit"), "{told}");
+        for (rx, tx) in [(2, 1), (2, 2), (0, 2), (2, 0)] {
+            try_out(rx, tx).unwrap();
+        }
+    }
+}
+
 #[test]
 fn a_peer_that_talks_without_a_pause_is_watched_too() {
     let place = Place::new();

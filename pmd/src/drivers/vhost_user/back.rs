@@ -14,6 +14,8 @@ use super::queues::{RxSlot, TxSlot, watch};
 use crate::drivers::virtio::{Areas, DeviceRx, DeviceTx, Doorbell, Features, RingFeatures};
 
 pub(super) struct Back {
+    /// For the log.
+    pub(super) port: String,
     /// What the front end may choose from.
     pub(super) offered: Features,
     pub(super) mtu: u16,
@@ -282,6 +284,20 @@ impl Session<'_> {
         (0..self.vrings.len()).try_for_each(|index| self.run(index))
     }
 
+    /// Tells, once, of memory that the front end shares and does not use, though there is a ring in
+    /// it. What a virtual machine writes into a private mapping of the file is not seen here.
+    fn tell_untouched(&mut self) {
+        if self.table.as_mut().is_some_and(Table::take_untouched) {
+            self.state.count_untouched();
+            tracing::warn!(
+                "{}: the peer has written nothing into the memory that it shares, though its rings \
+                 are there: what it has may be private, and then no frame comes; QEMU needs \
+                 share=on at its memory-backend-file or memory-backend-memfd",
+                self.back.port
+            );
+        }
+    }
+
     /// Puts a ring into its slot if all is known that it needs, and it is wanted.
     fn run(&mut self, index: usize) -> Result<(), Ended> {
         let vring = &mut self.vrings[index];
@@ -331,6 +347,7 @@ impl Session<'_> {
             slot.put(ring.map_err(violation)?);
         }
         vring.running = true;
+        self.tell_untouched();
         Ok(())
     }
 }

@@ -104,6 +104,7 @@ pub fn back_end(
     let (rx, tx) = (slots(1), slots(1));
     let control = Arc::new(Control::none().ok()?);
     let back = Back {
+        port: "hostile".into(),
         offered: everything(),
         mtu: 1500,
         sealed: false,

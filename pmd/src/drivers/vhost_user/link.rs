@@ -16,6 +16,7 @@ pub(super) struct State {
     changes: Count,
     sessions: Count,
     violations: Count,
+    untouched: Count,
     /// The memory of the pool, once it was shared.
     shared: Mutex<Weak<MemoryRegion>>,
     /// What back ends have not let go of.
@@ -34,6 +35,11 @@ impl State {
     /// The peer did something that the protocol forbids.
     pub(super) fn count_violation(&self) {
         self.violations.add(1);
+    }
+
+    /// The peer shares memory into which it has written nothing.
+    pub(super) fn count_untouched(&self) {
+        self.untouched.add(1);
     }
 
     /// The memory of the pool is shared with a back end.
@@ -59,6 +65,7 @@ impl State {
         vec![
             ("sessions".into(), self.sessions.get()),
             ("protocol-violations".into(), self.violations.get()),
+            ("untouched_memory".into(), self.untouched.get()),
             ("quarantined_buffers".into(), self.lent.buffers() as u64),
             ("damaged_pages".into(), self.damaged_pages() as u64),
         ]

@@ -44,12 +44,17 @@ impl Drop for Mapping {
 pub(super) struct Table {
     pub(super) memory: Arc<PeerMemory>,
     mappings: Vec<Arc<Mapping>>,
+    /// No file had a page when it was mapped, and nobody has been told.
+    untouched: bool,
 }
 
 impl Table {
     /// Maps the regions of a memory table. `sealed`: refuses files that could be cut short.
     pub(super) fn map(table: &[(Region, OwnedFd)], sealed: bool) -> Result<Self, Ended> {
         let (mut regions, mut mappings) = (Vec::new(), Vec::new());
+        // Before anything is read here, which makes pages.
+        let has_pages = |fd: &OwnedFd| fstat(fd).is_ok_and(|stat| stat.st_blocks > 0);
+        let untouched = !table.iter().any(|(_, fd)| has_pages(fd));
         for (region, fd) in table {
             let (region, mapping) = map_region(region, fd, sealed)?;
             regions.push(region);
@@ -60,7 +65,13 @@ impl Table {
         Ok(Self {
             memory: Arc::new(memory),
             mappings,
+            untouched,
         })
+    }
+
+    /// Whether the front end had not written into any of the memory; once.
+    pub(super) fn take_untouched(&mut self) -> bool {
+        std::mem::take(&mut self.untouched)
     }
 
     /// Looks whether the front end has cut a file short, or made holes in it.

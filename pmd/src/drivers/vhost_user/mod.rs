@@ -92,7 +92,9 @@ pub(crate) const DESCRIPTION: Description = Description {
             Feature::Statistics,
             Support::Partly(
                 "of the connection: sessions, violations of the protocol, buffers in quarantine, \
-                 pages that a back end has taken away",
+                 pages that a back end has taken away, front ends that had written nothing into \
+                 the memory that they share (`untouched_memory`: it may be private, as with \
+                 QEMU's share=off, and then no frame comes)",
             ),
         ),
         (
@@ -236,6 +238,15 @@ impl Driver for VhostUser {
     }
 
     fn validate(&self, config: &PortConfig) -> Result<(), PortError> {
+        let (rx, tx) = (config.rx_queues, config.tx_queues);
+        // The peer spreads what it sends over all pairs of queues.
+        if (1..tx).contains(&rx) {
+            return Err(PortError::Unsupported {
+                port: self.spec.clone(),
+                asked: format!("{rx} receive queues and {tx} transmit queues"),
+                offered: "as many receive queues as transmit queues, or more, or none".into(),
+            });
+        }
         let size = self.ring_size(config);
         if size.is_power_of_two() && (2..=1 << 15).contains(&size) {
             return Ok(());
@@ -266,6 +277,7 @@ impl Driver for VhostUser {
             Granted::Back => {
                 let (rx, tx) = (slots(config.rx_queues), slots(config.tx_queues));
                 let end = Back {
+                    port: self.spec.clone(),
                     offered: self.features(),
                     mtu: self.options.mtu,
                     sealed: self.options.sealed,
