@@ -10,6 +10,8 @@ use pollux_program::{ClockOption, Cpus, address, metrics, seconds};
 
 use crate::reference::Form;
 
+use crate::outputs::RunOptions;
+
 /// L0 trigger: receives the RICH's hits by UDP, builds events, finds rings, decides, and answers
 /// within a budget.
 ///
@@ -79,6 +81,9 @@ pub struct Cli {
     /// with --features hdf5
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub runs: RunOptions,
 
     /// What to compare the rings with (docs/formats/truth.md): a truth of events, one JSON object a
     /// line, or a configuration of the emulator (its --truth-out), which is also what the

@@ -65,7 +65,7 @@ impl Crew {
         let told = Instant::now();
         let mut result = Ok(());
         for (n, thread) in self.loops.drain(..).enumerate() {
-            while !thread.is_finished() && told.elapsed() < END {
+            while !thread.is_finished() && told.elapsed() < pollux_program::patience(END) {
                 std::thread::sleep(Duration::from_millis(1));
             }
             let ended = if thread.is_finished() {
@@ -92,7 +92,7 @@ impl Drop for Crew {
 fn stuck(n: usize) -> Result<()> {
     let name = worker::name(n);
     bail!(
-        "{name} did not end within {} s of being told to, so it is stuck in a job: see \
+        "{name} did not end within {} s of being told to (or less, by a second signal), so it is stuck in a job: see \
          `workers` in the report for the events that it kept",
         END.as_secs()
     )

@@ -1,17 +1,18 @@
 //! The files that events go to, and their ways there.
 
 use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use pollux_pmd::event::EventConsumer;
+use pollux_program::Output;
 
 use crate::cli::Cli;
 use crate::counters::Counters;
 use crate::h5::H5;
 use crate::keeper::{self, Keeper, Kept, Writer};
 use crate::outlet::Tap;
+use crate::outputs::Outputs;
 use crate::plan::Plan;
 use crate::recorder;
 use crate::report::RecordingReport;
@@ -29,42 +30,47 @@ pub struct Counts {
 
 /// Files to be written, before the counters are there that will be in them.
 pub struct Files<'a> {
+    outputs: &'a Outputs,
     recording: Option<File<'a, EventConsumer>>,
     record: Option<File<'a, Kept>>,
 }
 
 struct File<'a, Queue> {
-    path: &'a Path,
+    output: &'a Output,
     queue: Queue,
     counts: Arc<FileCounts>,
 }
 
 impl<'a> Files<'a> {
-    /// The files that the command line names, and the ends in the trigger loop.
-    pub fn new(cli: &'a Cli, taps: &mut Vec<Tap>) -> Result<(Self, Option<Keeper>)> {
-        let recording = match &cli.events_out {
+    /// The files of the run, and the ends in the trigger loop.
+    pub fn new(outputs: &'a Outputs, taps: &mut Vec<Tap>) -> Result<(Self, Option<Keeper>)> {
+        let recording = match &outputs.recording {
             None => None,
-            Some(path) => {
+            Some(output) => {
                 let (queue, counts) = setup::tap(taps)?;
                 Some(File {
-                    path,
+                    output,
                     queue,
                     counts,
                 })
             }
         };
-        let Some(path) = &cli.record else {
-            let record = None;
-            return Ok((Self { recording, record }, None));
+        let mut files = Self {
+            outputs,
+            recording,
+            record: None,
+        };
+        let Some(output) = &outputs.record else {
+            return Ok((files, None));
         };
         let counts = Arc::<FileCounts>::default();
         let (keeper, queue) = keeper::queue(Arc::clone(&counts))?;
-        let record = Some(File {
-            path,
+        files.record = Some(File {
+            output,
             queue,
             counts,
         });
-        Ok((Self { recording, record }, Some(keeper)))
+        Ok((files, Some(keeper)))
     }
 
     pub fn counts(&self) -> Counts {
@@ -79,18 +85,18 @@ impl<'a> Files<'a> {
     /// Creates them, and starts to write.
     pub fn start(self, cli: &Cli, plan: &Plan, counters: &Arc<Counters>) -> Result<Written> {
         let loops = plan.cpus();
+        let run = self.outputs.run;
         let recording = self
             .recording
-            .map(|file| recorder::start(file.path, file.queue, file.counts, &loops));
+            .map(|file| recorder::start(file.output, run, file.queue, file.counts, &loops));
         let record = self.record.map(|file| {
             // As it is written; nothing, where it is the built-in one.
             let configuration = cli.config.as_ref().map(fs::read_to_string);
             let configuration = configuration.transpose().context("--config")?;
             let configuration = configuration.unwrap_or_default();
-            let store = H5::create(file.path, &configuration, Arc::clone(counters))?;
+            let store = H5::create(self.outputs, file.output, configuration, counters)?;
             let writer = Writer::new(file.queue, Arc::clone(&file.counts), store);
-            let name = format!("--record {}", file.path.display());
-            scribe::start(writer, name, file.counts, &loops)
+            scribe::start(writer, file.output.name(), file.counts, &loops)
         });
         Ok(Written {
             recording: recording.transpose()?,

@@ -1,34 +1,96 @@
 //! The recording in HDF5 (docs/formats/recording.md).
 
-use std::path::Path;
+use std::collections::VecDeque;
+use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use anyhow::{Context as _, Result};
 use pollux_pipelines::l0::EventView;
+use pollux_program::{Output, Rotation};
 use pollux_recording::{About, Ending, Facts, Rule, StreamLoss, Writer};
 
 use crate::counters::Counters;
 use crate::keeper::Store;
+use crate::outputs::Outputs;
 
-/// A file that is being written.
+/// A file that is being written, and those before it.
 pub struct H5 {
-    writer: Writer,
+    /// None after a file that could not be completed, or not be followed by another.
+    writer: Option<Writer>,
+    output: Output,
+    run: Option<u32>,
+    configuration: String,
+    rotation: Rotation,
+    begun: Instant,
+    number: u32,
+    /// Files that are there, the present one last.
+    names: VecDeque<PathBuf>,
     /// What is written at the end.
     counters: Arc<Counters>,
 }
 
 impl H5 {
-    /// Creates the file.
-    pub fn create(path: &Path, configuration: &str, counters: Arc<Counters>) -> Result<Self> {
+    /// Creates the first file, or the only one.
+    pub fn create(
+        outputs: &Outputs,
+        output: &Output,
+        configuration: String,
+        counters: &Arc<Counters>,
+    ) -> Result<Self> {
+        let mut h5 = Self {
+            writer: None,
+            output: output.clone(),
+            run: outputs.run,
+            configuration,
+            rotation: outputs.rotation,
+            begun: Instant::now(),
+            number: 0,
+            names: VecDeque::new(),
+            counters: Arc::clone(counters),
+        };
+        h5.begin()?;
+        Ok(h5)
+    }
+
+    /// Begins the next file.
+    fn begin(&mut self) -> Result<()> {
+        self.number += 1;
+        let output = if self.rotation.is_on() {
+            self.output.part(self.number)
+        } else {
+            self.output.clone()
+        };
+        output.expect_free()?;
         let about = About {
             program: env!("CARGO_PKG_NAME"),
             version: env!("CARGO_PKG_VERSION"),
-            configuration,
+            configuration: &self.configuration,
             start: SystemTime::now(),
+            run: self.run,
+            overwrite: output.may_overwrite(),
         };
-        let writer = Writer::create(path, &about).context("--record")?;
-        Ok(Self { writer, counters })
+        self.writer = Some(Writer::create(output.path(), &about).context("--record")?);
+        self.begun = Instant::now();
+        self.names.push_back(output.path().into());
+        self.rotation.trim(&mut self.names);
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        let Rotation { size, age, .. } = self.rotation;
+        let len = || self.names.back().and_then(|name| fs::metadata(name).ok());
+        age.is_some_and(|age| self.begun.elapsed() >= age)
+            || size.is_some_and(|size| len().is_some_and(|file| file.len() >= size))
+    }
+
+    /// Completes the present file.
+    fn end(&mut self, lost: u64) -> Result<()> {
+        match self.writer.take() {
+            Some(writer) => finish(writer, &self.counters, lost),
+            None => Ok(()),
+        }
     }
 }
 
@@ -47,41 +109,59 @@ impl Store for H5 {
             rules: verdict.rules,
             rule_set: verdict.rule_set,
         };
-        self.writer.push(&facts, event.hits(), event.rings());
+        if let Some(writer) = &mut self.writer {
+            writer.push(&facts, event.hits(), event.rings());
+        }
     }
 
     fn flush(&mut self) -> Result<()> {
-        self.writer.flush().context("--record")
+        match &mut self.writer {
+            Some(writer) => writer.flush().context("--record"),
+            None => Ok(()),
+        }
     }
 
-    fn complete(self, lost: u64) -> Result<()> {
-        let sources = self.counters.stats.sources.iter();
-        let streams = sources.map(|source| StreamLoss {
-            frames: source.frames.get(),
-            missing: source.missing.get(),
-            duplicates: source.duplicates.get(),
-            reordered: source.reordered.get(),
-            late: source.late.get(),
-        });
-        let streams: Vec<_> = streams.collect();
-        let sets = self.counters.rules.sets();
-        let rules = sets.iter().flat_map(|set| {
-            let rules = set.rules.iter().zip(0..);
-            rules.map(|(counts, bit)| Rule {
-                rule_set: set.number,
-                bit,
-                name: counts.rule.name.clone(),
-                asks: counts.rule.to_string(),
-            })
-        });
-        let rules: Vec<_> = rules.collect();
-        let ending = Ending {
-            end: SystemTime::now(),
-            ledger: &self.counters.books.ledger,
-            streams: &streams,
-            rules: &rules,
-            lost,
-        };
-        self.writer.finish(&ending).context("--record")
+    fn turn(&mut self, lost: u64) -> Result<()> {
+        if !self.is_full() {
+            return Ok(());
+        }
+        self.end(lost)?;
+        self.begin()
     }
+
+    fn complete(mut self, lost: u64) -> Result<()> {
+        self.end(lost)
+    }
+}
+
+/// Completes a file with what is known so far of the run.
+fn finish(writer: Writer, counters: &Counters, lost: u64) -> Result<()> {
+    let sources = counters.stats.sources.iter();
+    let streams = sources.map(|source| StreamLoss {
+        frames: source.frames.get(),
+        missing: source.missing.get(),
+        duplicates: source.duplicates.get(),
+        reordered: source.reordered.get(),
+        late: source.late.get(),
+    });
+    let streams: Vec<_> = streams.collect();
+    let sets = counters.rules.sets();
+    let rules = sets.iter().flat_map(|set| {
+        let rules = set.rules.iter().zip(0..);
+        rules.map(|(counts, bit)| Rule {
+            rule_set: set.number,
+            bit,
+            name: counts.rule.name.clone(),
+            asks: counts.rule.to_string(),
+        })
+    });
+    let rules: Vec<_> = rules.collect();
+    let ending = Ending {
+        end: SystemTime::now(),
+        ledger: &counters.books.ledger,
+        streams: &streams,
+        rules: &rules,
+        lost,
+    };
+    writer.finish(&ending).context("--record")
 }

@@ -6,9 +6,11 @@ mod boards;
 mod cli;
 mod clock;
 mod config;
+mod control;
 mod counters;
 mod crew;
 mod display;
+mod execution;
 mod eyes;
 mod files;
 mod groups;
@@ -18,6 +20,7 @@ mod hearing;
 mod keeper;
 mod look;
 mod outlet;
+mod outputs;
 mod page;
 mod plan;
 mod receiver;
@@ -28,6 +31,7 @@ mod replay;
 mod report;
 mod run;
 mod scribe;
+mod session;
 mod setup;
 mod side;
 mod summary;
@@ -36,17 +40,17 @@ mod worker;
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Parser;
 use pollux_pmd::{Registry, TscClock};
-use pollux_program::{Failure, ReportFile};
+use pollux_program::{Failure, Service};
 
 use crate::cli::Cli;
 use crate::clock::RunClock;
 use crate::config::TriggerConfig;
-use crate::eyes::Eyes;
+use crate::outputs::{Naming, Outputs};
 use crate::plan::Plan;
-use crate::setup::Setup;
+use crate::run::Host;
 
 /// What is logged with `--quiet`: the rules by which events are accepted are not changed in silence.
 const QUIET: &str = "error,l0_trigger::reload=info";
@@ -73,16 +77,28 @@ fn job(cli: &Cli) -> Result<(), Failure> {
     #[cfg(feature = "card-sim")]
     let simulated = RunClock::Simulated(pollux_cosim::port::register(&mut registry));
     let plan = Plan::new(cli, &registry).map_err(Failure::Usage)?;
+    let naming = Naming::of(cli).map_err(Failure::Usage)?;
+    // Those of runs that are started later have their names then.
+    let outputs = match cli.runs.control {
+        None => naming.name(cli.runs.run).map_err(Failure::Usage)?,
+        Some(_) => Outputs::default(),
+    };
     if cli.check {
         look::look(cli, &plan, &registry)?;
         return Ok(pollux_program::print(format_args!("{plan}\n"))?);
     }
     #[cfg(feature = "card-sim")]
     if plan.is_simulated {
-        return Ok(execute(cli, &plan, &registry, simulated)?);
+        return Ok(execute(
+            cli,
+            &plan,
+            (naming, &outputs),
+            &registry,
+            simulated,
+        )?);
     }
     let clock = RunClock::Tsc(TscClock::get());
-    Ok(execute(cli, &plan, &registry, clock)?)
+    Ok(execute(cli, &plan, (naming, &outputs), &registry, clock)?)
 }
 
 /// Prints the configuration in force, all that it leaves out included.
@@ -93,21 +109,28 @@ fn print_config(cli: &Cli) -> Result<(), Failure> {
     Ok(pollux_program::print(text)?)
 }
 
-fn execute(cli: &Cli, plan: &Plan, registry: &Registry, clock: RunClock) -> Result<()> {
-    let stop = pollux_program::stop_on_signals().context("cannot handle signals")?;
+fn execute(
+    cli: &Cli,
+    plan: &Plan,
+    (naming, outputs): (Naming, &Outputs),
+    registry: &Registry,
+    clock: RunClock,
+) -> Result<()> {
+    let quit = pollux_program::stop_on_signals().context("cannot handle signals")?;
     let reload = pollux_program::reload_on_hangup().context("cannot handle signals")?;
-    let setup = Setup::new(cli, plan, registry, clock, &stop)?;
-    let eyes = Eyes::open(cli, plan, &setup)?;
-    // Only now: a run that never was leaves no report.
-    let file = cli.report.as_deref().map(ReportFile::create).transpose()?;
-    let (report, end) = run::run(cli, plan, setup, eyes, &stop, reload)?;
-    let printed = pollux_program::print(report.to_text());
-    file.map_or(Ok(()), |file| file.write(&report))?;
-    end?;
-    printed?;
-    ensure!(
-        report.counted.ledger.balanced,
-        "the loss ledger does not balance: see the report"
-    );
-    Ok(())
+    let mut service = Service::from_env();
+    let host = Host {
+        run: outputs.run,
+        stop: quit.clone(),
+        quit,
+        reload,
+        service: &mut service,
+        is_alone: true,
+    };
+    let ended = match &cli.runs.control {
+        None => execution::one(cli, plan, outputs, registry, clock, host, &mut |_| {}).map(drop),
+        Some(path) => session::keep(cli, plan, path, naming, &clock, host),
+    };
+    service.stopping();
+    ended
 }

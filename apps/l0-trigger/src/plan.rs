@@ -87,6 +87,10 @@ impl Plan {
                 .with_context(|| format!("--port {spec}"))?;
         }
         let is_simulated = cli.ports == [CARD];
+        ensure!(
+            !is_simulated || cli.runs.control.is_none(),
+            "--control is not for {CARD}: its time goes on with one run alone"
+        );
         let demo = cli.ports.is_empty() || cli.ports == [LOOPBACK] || is_simulated;
         for own in [LOOPBACK, CARD] {
             ensure!(

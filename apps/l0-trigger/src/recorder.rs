@@ -2,23 +2,26 @@
 
 use std::fs::File;
 use std::io::{Error, Write};
-use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use pollux_pmd::event::{EventConsumer, EventRecord};
+use pollux_program::Output;
 
 use crate::scribe::{self, FileCounts, Scribe, Writing};
 
 /// Records taken from the queue at a time.
 const BURST: usize = 256;
 
-/// First 64 bytes of an event file (docs/formats/event-record.md): magic, version, record size.
-fn header() -> [u8; 64] {
+/// First 64 bytes of an event file (docs/formats/event-record.md): magic, version, record size; in
+/// version 2, of a run with a number, that too.
+fn header(run: Option<u32>) -> [u8; 64] {
+    let version = 1 + u32::from(run.is_some());
     let mut header = [0; 64];
     header[..8].copy_from_slice(b"PXEVENTS");
-    header[8..12].copy_from_slice(&1u32.to_le_bytes());
+    header[8..12].copy_from_slice(&version.to_le_bytes());
     header[12..16].copy_from_slice(&(size_of::<EventRecord>() as u32).to_le_bytes());
+    header[16..20].copy_from_slice(&run.unwrap_or(0).to_le_bytes());
     header
 }
 
@@ -41,15 +44,15 @@ struct Recorder {
 /// Creates the file, and starts to write what comes by `queue` to it, on none of the CPUs in
 /// `loops`.
 pub fn start(
-    path: &Path,
+    output: &Output,
+    run: Option<u32>,
     queue: EventConsumer,
     counts: Arc<FileCounts>,
     loops: &[usize],
 ) -> Result<Writing> {
-    let name = format!("--events-out {}", path.display());
-    let file = File::create(path).with_context(|| name.clone())?;
+    let (name, file) = (output.name(), output.create()?);
     let mut buffer = Vec::with_capacity(BUFFER);
-    buffer.extend(header());
+    buffer.extend(header(run));
     let recorder = Recorder {
         queue,
         counts: Arc::clone(&counts),

@@ -20,6 +20,8 @@ pub const SCHEMA: u32 = 1;
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
     pub schema: u32,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunReport>,
     /// Why the run ended: `complete` (the demonstration's events are all decided), `exhausted`
     /// (the recordings have ended), `enough` (as many events as asked for), `stopped`, or `gone` (the
     /// device of a port).
@@ -41,6 +43,15 @@ pub struct Report {
     /// error at the end. Machines see it from `answers`: none is `sent`.
     #[serde(skip)]
     pub unheard: Option<String>,
+}
+
+/// Of a run with a number.
+#[derive(Debug, Serialize)]
+pub struct RunReport {
+    /// Its number.
+    pub run: u32,
+    /// Bursts that it saw: one, and one more each time that most boards began anew.
+    pub bursts: u64,
 }
 
 /// What the loops have counted so far.
@@ -289,7 +300,11 @@ impl Report {
     }
 
     fn write_frames(&self, out: &mut String) -> std::fmt::Result {
-        writeln!(out, "run        {:.2} s, {}", self.duration_s, self.end)?;
+        write!(out, "run        ")?;
+        if let Some(RunReport { run, bursts }) = self.run {
+            write!(out, "{run}: {bursts} bursts, ")?;
+        }
+        writeln!(out, "{:.2} s, {}", self.duration_s, self.end)?;
         for core in &self.cores {
             let cpu = core
                 .cpu

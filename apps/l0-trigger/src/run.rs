@@ -9,7 +9,7 @@ use pollux_emulator::rings::RingCheck;
 use pollux_emulator::run::EmulatorReport;
 use pollux_pmd::lcore::{self, Lcore, StopFlag};
 use pollux_pmd::{Port, PortError, Started};
-use pollux_program::{Reload, ports};
+use pollux_program::{Reload, Service, ports};
 
 use crate::boards::BoardWatch;
 use crate::cli::Cli;
@@ -32,6 +32,8 @@ const ROUND: Duration = Duration::from_millis(20);
 
 /// What is left of a run, for [`summary`].
 pub struct Ended {
+    /// The number of the run.
+    pub run: Option<u32>,
     pub finished: Finished,
     /// The device of a port is gone.
     pub gone: bool,
@@ -47,7 +49,41 @@ pub struct Ended {
 
 type BoardsThread = Lcore<(EmulatorReport, PortLink)>;
 
-/// Runs the plan until its end, or until `stop` is set.
+/// What a run is part of.
+pub struct Host<'a> {
+    /// The number of the run.
+    pub run: Option<u32>,
+    /// Ends the run.
+    pub stop: StopFlag,
+    /// Ends the program, and the run with it.
+    pub quit: StopFlag,
+    /// Asks for other rules.
+    pub reload: Reload,
+    pub service: &'a mut Service,
+    /// The program ends with this run.
+    pub is_alone: bool,
+}
+
+impl Host<'_> {
+    /// To be called now and then while the loops run.
+    fn keep(&mut self, counters: &Counters) {
+        if self.quit.is_set() {
+            self.stop.stop();
+        }
+        self.service.ready();
+        // Each look at the clock is one: a loop that stands still has none.
+        self.service.alive(counters.gaps.percentiles().count);
+    }
+
+    /// What the service manager shows of the run.
+    fn show(&mut self, built: u64, rate: f64) {
+        let run = self.run.map_or_else(String::new, |run| format!(" {run}"));
+        let status = format!("run{run}: {built} events, {rate:.0}/s");
+        self.service.status(&status);
+    }
+}
+
+/// Runs the plan until its end, or until its host ends it.
 ///
 /// What goes wrong at the end (a file that could not be completed) comes beside the report.
 pub fn run(
@@ -55,9 +91,9 @@ pub fn run(
     plan: &Plan,
     setup: Setup,
     eyes: Eyes,
-    stop: &StopFlag,
-    asked: Reload,
+    mut host: Host<'_>,
 ) -> Result<(Report, Result<()>)> {
+    let (stop, run) = (host.stop.clone(), host.run);
     let cores = cores(plan);
     let Setup {
         ports,
@@ -96,7 +132,7 @@ pub fn run(
         quiet: cli.quiet,
         eyes,
         rules: Rules {
-            asked,
+            asked: host.reload.clone(),
             file: cli.config.clone(),
             started: plan.config.clone(),
             exchange: rules,
@@ -107,10 +143,13 @@ pub fn run(
         &trigger,
         boards.as_ref(),
         &mut crew,
-        stop,
+        &mut host,
         &halt,
         cli.duration,
     );
+    if host.is_alone || host.quit.is_set() {
+        host.service.stopping();
+    }
     let finished = trigger.join();
     stop.stop();
     let boards = boards.map(Lcore::join).transpose();
@@ -139,6 +178,7 @@ pub fn run(
     let unheard = house.hearing.unheard();
     let heard = unheard.clone().map_or(Ok(()), |why| Err(anyhow!(why)));
     let ended = Ended {
+        run,
         finished,
         gone,
         emulator,
@@ -201,7 +241,7 @@ impl House {
         trigger: &Lcore<Finished>,
         emulator: Option<&BoardsThread>,
         crew: &mut Crew,
-        stop: &StopFlag,
+        host: &mut Host<'_>,
         halt: &StopFlag,
         limit: Option<Duration>,
     ) {
@@ -210,22 +250,26 @@ impl House {
         while !trigger.is_finished() {
             let busy = self.drain();
             self.rules.keep();
+            host.keep(&self.counters);
             crew.watch(&self.counters.workers);
             self.boards.watch(&self.counters.stats);
             self.hearing.watch(Instant::now());
             if !self.eyes.keep(ports) || limit.is_some_and(|limit| start.elapsed() >= limit) {
-                stop.stop();
+                host.stop.stop();
             }
             if emulator.is_some_and(Lcore::is_finished) {
                 halt.stop();
             }
-            if !self.quiet && shown.0.elapsed() >= Duration::from_secs(1) {
+            if shown.0.elapsed() >= Duration::from_secs(1) {
                 let built = self.counters.stats.events.built.get();
                 let rate = (built - shown.1) as f64 / shown.0.elapsed().as_secs_f64();
                 let seconds = start.elapsed().as_secs();
-                pollux_program::say(format_args!(
-                    "{seconds:>5} s {built:>12} events {rate:>10.0}/s"
-                ));
+                if !self.quiet {
+                    pollux_program::say(format_args!(
+                        "{seconds:>5} s {built:>12} events {rate:>10.0}/s"
+                    ));
+                }
+                host.show(built, rate);
                 shown = (Instant::now(), built);
             }
             if !busy {

@@ -101,8 +101,9 @@ pub fn start<S: Scribe>(
 
 impl Writing {
     /// Has what is left written, once the loops have ended, and the file completed. A disk that
-    /// takes nothing for as long as `patience` is left alone, and its thread to the end of the
-    /// program: it may be in a system call that does not return.
+    /// takes nothing for as long as `patience`, or for less when the program is told to hurry, is left
+    /// alone, and its thread to the end of the program: it may be in a system call that does not
+    /// return.
     pub fn finish(self, patience: Duration) -> (RecordingReport, Result<()>) {
         // Release pairs with the acquire of the thread: all that was handed over is seen.
         self.done.store(true, Ordering::Release);
@@ -112,6 +113,7 @@ impl Writing {
             if written() != progress.0 {
                 progress = (written(), Instant::now());
             }
+            let patience = pollux_program::patience(patience);
             if progress.1.elapsed() >= patience {
                 let (file, seconds) = (&self.file, patience.as_secs_f64());
                 let hangs = anyhow!(

@@ -34,6 +34,7 @@ use crate::files::{Files, Written};
 use crate::groups;
 use crate::keeper;
 use crate::outlet::{Outlet, Tap};
+use crate::outputs::Outputs;
 use crate::plan::{GivenTruth, Plan};
 use crate::receiver::{PeerFinder, Receiver};
 use crate::replay::Pending;
@@ -82,10 +83,11 @@ struct Opened {
 
 impl Setup {
     /// Opens and starts everything that the plan names. `clock` is the one that its ports stamp
-    /// frames by; `stop` is what ends the run.
+    /// frames by; `outputs` are the files; `stop` is what ends the run.
     pub fn new(
         cli: &Cli,
         plan: &Plan,
+        outputs: &Outputs,
         registry: &Registry,
         clock: RunClock,
         stop: &StopFlag,
@@ -130,7 +132,7 @@ impl Setup {
         };
         let display = cli.http.map(|_| display::display(&clock)).transpose()?;
         let (sampler, collector) = display.unzip();
-        let (files, keeper) = Files::new(cli, &mut taps)?;
+        let (files, keeper) = Files::new(outputs, &mut taps)?;
         let check = ring_check(plan, &mut taps)?;
         let outlet = Outlet {
             answer: answer(plan, clock.clone(), receiver.peer.is_some(), recorded),

@@ -14,7 +14,7 @@ use crate::groups::GroupReport;
 use crate::plan::Plan;
 use crate::report::{
     AnswersReport, Counted, DeadlineReport, EventsReport, JitterReport, PortReport, Report,
-    RuleReport, RuleSetReport, SCHEMA, StreamReport, WorkerReport,
+    RuleReport, RuleSetReport, RunReport, SCHEMA, StreamReport, WorkerReport,
 };
 use crate::run::{self, Ended};
 
@@ -63,6 +63,10 @@ pub fn report(plan: &Plan, ended: Ended) -> Report {
     };
     Report {
         schema: SCHEMA,
+        run: ended.run.map(|run| RunReport {
+            run,
+            bursts: bursts(&ended.counters),
+        }),
         end,
         duration_s: ended.duration.as_secs_f64(),
         emulator: ended.emulator,
@@ -73,6 +77,14 @@ pub fn report(plan: &Plan, ended: Ended) -> Report {
         truth,
         unheard: ended.unheard,
     }
+}
+
+/// How many bursts most of the boards have been in.
+fn bursts(counters: &Counters) -> u64 {
+    let sources = counters.stats.sources.iter();
+    let mut spills: Vec<_> = sources.map(|source| source.spills.get()).collect();
+    spills.sort_unstable();
+    1 + spills.get(spills.len() / 2).copied().unwrap_or(0)
 }
 
 /// What has been counted up to now.

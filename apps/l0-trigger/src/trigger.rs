@@ -277,6 +277,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::cli::Cli;
+    use crate::outputs::Naming;
     use crate::plan::Plan;
     use crate::setup::Setup;
     use clap::Parser;
@@ -337,8 +338,9 @@ mod tests {
         });
         let cli = Cli::parse_from(["l0-trigger", "--port", "slow", "--port", "slow"]);
         let plan = Plan::new(&cli, &registry).unwrap();
+        let outputs = Naming::of(&cli).unwrap().name(None).unwrap();
         let clock = RunClock::Tsc(TscClock::get());
-        let setup = Setup::new(&cli, &plan, &registry, clock, &StopFlag::new());
+        let setup = Setup::new(&cli, &plan, &outputs, &registry, clock, &StopFlag::new());
         let mut trigger = setup.unwrap().trigger;
         trigger.chores(Moment(0));
         assert_eq!(tries.load(Ordering::Relaxed), 2, "each port once");
@@ -388,6 +390,7 @@ mod tests {
             .chain([records.as_os_str()]);
         let (cli, registry) = (Cli::parse_from(arguments), Registry::builtin());
         let mut plan = Plan::new(&cli, &registry).unwrap();
+        let outputs = Naming::of(&cli).unwrap().name(None).unwrap();
         // As on CPUs of their own, however few there are: a loop that shares one gives way.
         plan.trigger_cpu = plan.trigger_cpu.or(Some(0));
         let stop = StopFlag::new();
@@ -399,7 +402,7 @@ mod tests {
             ports,
             collector,
             ..
-        } = Setup::new(&cli, &plan, &registry, clock, &stop).unwrap();
+        } = Setup::new(&cli, &plan, &outputs, &registry, clock, &stop).unwrap();
         let (mut boards, halt) = (boards.unwrap(), trigger.stop.clone());
 
         let (trigger, noise) = std::thread::scope(|scope| {

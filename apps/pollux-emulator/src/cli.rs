@@ -10,7 +10,7 @@ use clap::Parser;
 use pollux_emulator::config::{Arrival, EmulatorConfig};
 use pollux_emulator::physics::Rings;
 use pollux_pmd::net::MacAddr;
-use pollux_program::{ClockOption, Cpus, metrics, seconds};
+use pollux_program::{ClockOption, Cpus, Overwrite, metrics, seconds};
 
 /// Emulated RICH readout boards: sends compressed hits of events with a known truth to a trigger,
 /// at a given rate and with faults on demand, and checks the decisions that come back.
@@ -139,6 +139,9 @@ pub(crate) struct Cli {
     /// Write the report as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) overwrite: Overwrite,
 
     #[command(flatten)]
     pub(crate) metrics: metrics::Options,

@@ -1,8 +1,6 @@
 //! One run of the program: opens, launches the loop, keeps house, stops in order.
 
-use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,7 +16,7 @@ use pollux_pmd::lcore::{self, StopFlag};
 use pollux_pmd::{Ledger, Port, PortConfig, PortSpec, Registry, Started, StartedPort, TscClock};
 use pollux_program::metrics::{self, Books, Watch};
 use pollux_program::ports::{self, PortView};
-use pollux_program::{Cpus, Failure, ReportFile, print, say};
+use pollux_program::{Cpus, Failure, Output, ReportFile, name_outputs, print, say};
 
 use crate::cli::Cli;
 use crate::page;
@@ -49,14 +47,15 @@ pub(crate) fn run(cli: &Cli) -> Result<(), Failure> {
         let through = cli.port.as_deref().or(cli.udp.map(|_| "kernel sockets"));
         return Ok(print(crate::report::plan(&config, through))?);
     }
-    let keeper = Keeper::new(cli, &config)?;
+    let outputs = Outputs::new(cli).map_err(Failure::Usage)?;
+    let keeper = Keeper::new(cli, &config, &outputs)?;
     let run = match &cli.port {
         Some(spec) => through_port(&registry, spec, config, &keeper)?,
         None => through_sockets(&config, &keeper)?,
     };
     let printed = print(&run);
-    if let Some(path) = &cli.report {
-        ReportFile::create(path)?.write(&run.json())?;
+    if let Some(report) = &outputs.report {
+        ReportFile::create(report)?.write(&run.json())?;
     }
     run.verdict().map_err(Failure::Run)?;
     Ok(printed?)
@@ -138,29 +137,53 @@ struct Keeper {
     duration: Option<Duration>,
     quiet: bool,
     truth_out: Option<TruthOut>,
-    truth_events: Option<PathBuf>,
+    truth_events: Option<Output>,
     metrics: metrics::Options,
+}
+
+/// The files that the command line names.
+struct Outputs {
+    truth_out: Option<Output>,
+    truth_events: Option<Output>,
+    report: Option<Output>,
+}
+
+impl Outputs {
+    fn new(cli: &Cli) -> anyhow::Result<Self> {
+        let files = [
+            ("--truth-out", &cli.truth_out),
+            ("--truth-events", &cli.truth_events),
+            ("--report", &cli.report),
+        ];
+        let [truth_out, truth_events, report] = name_outputs(&files, None, cli.overwrite)?;
+        Ok(Self {
+            truth_out,
+            truth_events,
+            report,
+        })
+    }
 }
 
 /// The configuration as it was asked for, in TOML, and where it goes.
 struct TruthOut {
-    path: PathBuf,
+    output: Output,
     text: String,
 }
 
 impl TruthOut {
     fn write(&self) -> anyhow::Result<()> {
-        let Self { path, text } = self;
-        fs::write(path, text).with_context(|| format!("--truth-out {}", path.display()))
+        let written = self.output.create()?.write_all(self.text.as_bytes());
+        written.with_context(|| self.output.name())
     }
 }
 
 /// Writes what happens in all events of a run.
-fn write_events(path: &Path, config: &EmulatorConfig) -> anyhow::Result<()> {
+fn write_events(output: &Output, config: &EmulatorConfig) -> anyhow::Result<()> {
+    let file = output.create()?;
     let truth = Truth::of(config)?;
     let mut times = truth.timeline().cursor();
     let (mut event, mut line) = (TruthEvent::default(), foreign::header());
-    let mut file = BufWriter::new(File::create(path)?);
+    let mut file = BufWriter::new(file);
     for n in 0..truth.timeline().events() {
         truth.event(n, &mut event);
         foreign::write_event(times.moment(n), &event.rings, &mut line);
@@ -171,10 +194,10 @@ fn write_events(path: &Path, config: &EmulatorConfig) -> anyhow::Result<()> {
 }
 
 impl Keeper {
-    fn new(cli: &Cli, config: &EmulatorConfig) -> Result<Self, Failure> {
-        let truth_out = match &cli.truth_out {
-            Some(path) => Some(TruthOut {
-                path: path.clone(),
+    fn new(cli: &Cli, config: &EmulatorConfig, outputs: &Outputs) -> Result<Self, Failure> {
+        let truth_out = match &outputs.truth_out {
+            Some(output) => Some(TruthOut {
+                output: output.clone(),
                 text: config
                     .to_toml()
                     .context("the configuration cannot be written as TOML")?,
@@ -190,7 +213,7 @@ impl Keeper {
             duration: cli.duration,
             quiet: cli.quiet,
             truth_out,
-            truth_events: cli.truth_events.clone(),
+            truth_events: outputs.truth_events.clone(),
             metrics: cli.metrics,
         })
     }
@@ -220,9 +243,8 @@ impl Keeper {
         if let Some(truth_out) = &self.truth_out {
             truth_out.write()?;
         }
-        if let Some(path) = &self.truth_events {
-            let what = || format!("--truth-events {}", path.display());
-            write_events(path, config).with_context(what)?;
+        if let Some(output) = &self.truth_events {
+            write_events(output, config).with_context(|| output.name())?;
         }
         let lcore = lcore::launch("emulator", self.cpu, move || {
             let report = emulator.run();

@@ -15,7 +15,7 @@ use pollux_pmd::lcore::{self, Lcore, StopFlag};
 use pollux_pmd::{Ledger, Port, Started};
 use pollux_program::metrics::{self, Books, Watch};
 use pollux_program::ports::PortView;
-use pollux_program::{Cpus, Failure, ReportFile, print, say, seconds};
+use pollux_program::{Cpus, Failure, Output, Overwrite, ReportFile, print, say, seconds};
 use serde::Serialize;
 
 use self::meter::Meter;
@@ -43,6 +43,9 @@ pub(crate) struct Options {
     report: Option<PathBuf>,
 
     #[command(flatten)]
+    pub(crate) overwrite: Overwrite,
+
+    #[command(flatten)]
     metrics: metrics::Options,
 
     /// No line of rates every second
@@ -58,7 +61,7 @@ pub(crate) struct House {
     cores: Vec<usize>,
     duration: Option<Duration>,
     quiet: bool,
-    report: Option<PathBuf>,
+    report: Option<Output>,
     metrics: metrics::Options,
 }
 
@@ -86,13 +89,16 @@ impl House {
             let allowed = lcore::expect_allowed(cpu).context("--cores");
             allowed.map_err(Failure::Usage)?;
         }
+        let report = options.report.as_deref();
+        let report = report.map(|path| Output::new("--report", path, options.overwrite));
+        let report = report.transpose().map_err(Failure::Usage)?;
         Ok(Self {
             stop: pollux_program::stop_on_signals().context("cannot handle signals")?,
             latencies: Latencies::default(),
             cores,
             duration: options.duration,
             quiet: options.quiet,
-            report: options.report.clone(),
+            report,
             metrics: options.metrics,
         })
     }
@@ -125,7 +131,7 @@ impl House {
     /// Begins a run, whose loops have these roles: one for each of the cores. Only now, when all
     /// ports are open, is the report's file made: a run that never was leaves none.
     pub(crate) fn begin(&self, roles: &[&'static str]) -> anyhow::Result<Begun> {
-        let report = self.report.as_deref().map(ReportFile::create).transpose()?;
+        let report = self.report.as_ref().map(ReportFile::create).transpose()?;
         let cores = self.cores.iter().zip(roles);
         let cores = cores.map(|(&cpu, role)| report::Core {
             role,

@@ -1,5 +1,7 @@
 //! Numbers with a prefix of their unit, as people write and read them: 250k, 1.5M, 10G.
 
+pub(crate) use pollux_program::prefixed;
+
 /// Three figures, a space, and the prefix, for the unit to follow. Whole numbers below a thousand
 /// have no decimals.
 pub(crate) fn scaled(n: f64) -> String {
@@ -24,20 +26,6 @@ pub(crate) fn scaled(n: f64) -> String {
     format!("{n:.digits$} {prefix}")
 }
 
-/// Reads a number, which may have decimals, and its prefix; and leaves the unit. No exponents and
-/// no signs. Small letters but k are no prefixes: m is a thousandth.
-pub(crate) fn prefixed(text: &str) -> Option<(f64, &str)> {
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
-    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
-    let number: f64 = number.parse().ok()?;
-    let factors = [('k', 1e3), ('K', 1e3), ('M', 1e6), ('G', 1e9)];
-    let found = factors
-        .iter()
-        .find_map(|&(prefix, factor)| Some((factor, unit.strip_prefix(prefix)?)));
-    let (factor, unit) = found.unwrap_or((1.0, unit));
-    Some((number * factor, unit))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,23 +46,6 @@ mod tests {
             (1e11, "100 G"),
         ] {
             assert_eq!(scaled(n), text);
-        }
-    }
-
-    #[test]
-    fn numbers_are_read_with_their_prefix() {
-        for (text, read) in [
-            ("100", (100.0, "")),
-            ("1.5Mpps", (1.5e6, "pps")),
-            ("250k", (250e3, "")),
-            ("4GB", (4e9, "B")),
-            ("1mpps", (1.0, "mpps")),
-            ("1e6", (1.0, "e6")),
-        ] {
-            assert_eq!(prefixed(text), Some(read), "{text}");
-        }
-        for text in ["", "k", "-1", "1..2", "inf", "."] {
-            assert_eq!(prefixed(text), None, "{text}");
         }
     }
 }

@@ -117,6 +117,39 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     chosen.ok_or_else(|| format!("{name} has no address here"))
 }
 
+/// Reads the size of a file, for clap's `value_parser`.
+///
+/// # Errors
+/// Text that is no size, or one below 10 000 bytes: a file with nothing in it.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    /// Header, statistics and a frame or two.
+    const LEAST: u32 = 10_000;
+    /// Above it, not every number of bytes is one of the floating point's.
+    const MOST: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
+    match prefixed(text) {
+        Some((size, "" | "B")) if size < f64::from(LEAST) => {
+            Err(format!("must be at least {LEAST} bytes"))
+        }
+        Some((size, "" | "B")) if size <= MOST => Ok(size as u64),
+        _ => Err("write a number of bytes like 500k, 100MB or 4GB".into()),
+    }
+}
+
+/// Reads a number, which may have decimals, and its prefix; and leaves the unit. No exponents and
+/// no signs. Small letters but k are no prefixes: m is a thousandth.
+#[must_use]
+pub fn prefixed(text: &str) -> Option<(f64, &str)> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
+    let number: f64 = number.parse().ok()?;
+    let factors = [('k', 1e3), ('K', 1e3), ('M', 1e6), ('G', 1e9)];
+    let found = factors
+        .iter()
+        .find_map(|&(prefix, factor)| Some((factor, unit.strip_prefix(prefix)?)));
+    let (factor, unit) = found.unwrap_or((1.0, unit));
+    Some((number * factor, unit))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,5 +244,34 @@ mod tests {
             assert!(seconds(text).is_err(), "{text}");
         }
         assert!(seconds("soon").unwrap_err().contains("250ms"));
+    }
+
+    #[test]
+    fn numbers_are_read_with_their_prefix() {
+        for (text, read) in [
+            ("100", (100.0, "")),
+            ("1.5Mpps", (1.5e6, "pps")),
+            ("250k", (250e3, "")),
+            ("4GB", (4e9, "B")),
+            ("1mpps", (1.0, "mpps")),
+            ("1e6", (1.0, "e6")),
+        ] {
+            assert_eq!(prefixed(text), Some(read), "{text}");
+        }
+        for text in ["", "k", "-1", "1..2", "inf", "."] {
+            assert_eq!(prefixed(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(bytes("100MB"), Ok(100_000_000));
+        assert_eq!(bytes("500k"), Ok(500_000));
+        assert_eq!(bytes("4G"), Ok(4_000_000_000));
+        assert_eq!(bytes("1.5GB"), Ok(1_500_000_000));
+        assert_eq!(bytes("65536"), Ok(65_536));
+        for text in ["", "MB", "1", "-5MB", "1TB", "99999999999999999999GB"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
     }
 }

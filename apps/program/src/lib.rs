@@ -6,13 +6,16 @@
 //! | [`Failure`], [`exit`] | the exit status: 0, 1 for what failed, 2 for what cannot be asked |
 //! | [`log_to_stderr`] | tracing |
 //! | [`print()`], [`print_with`], [`say`] | text for people, whoever reads it |
-//! | [`stop_on_signals`] | SIGINT and SIGTERM ask the loops to stop |
+//! | [`stop_on_signals`], [`patience`] | SIGINT and SIGTERM ask the loops to stop, and to hurry |
+//! | [`Service`] | what a service manager is told: sd_notify, watchdog |
 //! | [`reload_on_hangup`] | SIGHUP asks for the configuration to be read again |
-//! | [`seconds`], [`address`] | a duration and an address on a command line |
+//! | [`seconds`], [`bytes`], [`prefixed`], [`address`], [`Cpus`] | durations, sizes, other numbers, addresses and CPUs on a command line |
 //! | [`ClockOption`] | which clock the loops read |
 //! | [`ports`] | ports as a command line names them |
 //! | [`metrics`] | Prometheus `/metrics` |
 //! | [`http`] | the server of metrics and of pages |
+//! | [`Output`], [`name_outputs`], [`Overwrite`] | files, their names and numbers, and those that are there |
+//! | [`RotationOptions`], [`Rotation`], [`part`] | one file after the other |
 //! | [`ReportFile`], [`LedgerReport`] | the JSON report |
 //! | [`can_be_written`] | whether there could be a file, without making one |
 
@@ -21,14 +24,20 @@ mod exit;
 pub mod http;
 mod log;
 pub mod metrics;
+mod output;
 pub mod ports;
 mod report;
+mod rotation;
 mod say;
+mod service;
 mod signals;
 
-pub use args::{ClockOption, Cpus, address, seconds};
+pub use args::{ClockOption, Cpus, address, bytes, prefixed, seconds};
 pub use exit::{Failure, exit};
 pub use log::log_to_stderr;
+pub use output::{Output, Overwrite, name_outputs, part};
 pub use report::{LedgerReport, ReportFile, can_be_written};
+pub use rotation::{Rotation, RotationOptions};
 pub use say::{print, print_with, say};
-pub use signals::{Reload, reload_on_hangup, stop_on_signals};
+pub use service::Service;
+pub use signals::{Reload, patience, reload_on_hangup, stop_on_signals};

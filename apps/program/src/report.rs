@@ -1,53 +1,84 @@
 //! The report for machines.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use anyhow::Context as _;
 use pollux_pmd::Balance;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use serde::Serialize;
+use tempfile::{NamedTempFile, PersistError};
 
-/// Where `--report FILE` goes. It is created before the run, so that a path which cannot be
+use crate::Output;
+
+/// Where `--report FILE` goes. It is made ready before the run, so that a path which cannot be
 /// written is told before it and not after.
+///
+/// Until the report is whole it has another name in the same folder (`.run.json.XXXXXX.tmp`), which
+/// goes with a run that leaves no report: whoever finds the file finds all of it.
 #[derive(Debug)]
 pub struct ReportFile {
-    /// The option and the path.
-    name: String,
-    file: File,
+    output: Output,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// A device, a pipe or the like.
+    Special(File),
+    Disk(NamedTempFile),
 }
 
 impl ReportFile {
-    /// Creates the file.
+    /// Makes the file ready.
     ///
     /// # Errors
-    /// A path that cannot be written.
-    pub fn create(path: &Path) -> anyhow::Result<Self> {
-        Self::create_as("--report", path)
+    /// A path that cannot be written; a file that is there, unless it is to be overwritten.
+    pub fn create(output: &Output) -> anyhow::Result<Self> {
+        output.expect_free()?;
+        let place = Place::of(output).with_context(|| output.name())?;
+        let output = output.clone();
+        Ok(Self { output, place })
     }
 
-    /// Creates the file of another option than `--report`.
+    /// Writes the report as JSON. It is on the disk when this returns.
     ///
     /// # Errors
-    /// A path that cannot be written.
-    pub fn create_as(option: &str, path: &Path) -> anyhow::Result<Self> {
-        let name = format!("{option} {}", path.display());
-        match File::create(path) {
-            Ok(file) => Ok(Self { name, file }),
-            Err(error) => Err(anyhow::Error::new(error).context(name)),
+    /// A disk that is full, say; or a file of that name that has come during the run: the report
+    /// keeps its other name then, which the error tells.
+    pub fn write(self, report: &impl Serialize) -> anyhow::Result<()> {
+        let Self { output, place } = self;
+        let json = serde_json::to_string_pretty(report)
+            .map(|json| json + "\n")
+            .with_context(|| output.name())?;
+        match place {
+            Place::Special(mut file) => file.write_all(json.as_bytes()),
+            Place::Disk(mut file) => {
+                let written = file.write_all(json.as_bytes());
+                let synced = written.and_then(|()| file.as_file().sync_all());
+                synced.with_context(|| output.name())?;
+                return rename(file, &output);
+            }
         }
+        .with_context(|| output.name())
     }
+}
 
-    /// Writes the report as JSON.
-    ///
-    /// # Errors
-    /// A disk that is full, say.
-    pub fn write(mut self, report: &impl Serialize) -> anyhow::Result<()> {
-        let json = serde_json::to_string_pretty(report).map_err(io::Error::from);
-        json.and_then(|json| writeln!(self.file, "{json}"))
-            .context(self.name)
+impl Place {
+    fn of(output: &Output) -> io::Result<Self> {
+        if output.is_special() {
+            return File::create(output.path()).map(Self::Special);
+        }
+        let name = output.path().file_name().unwrap_or_default();
+        let prefix = format!(".{}.", name.to_string_lossy());
+        // As any other file: what the mask of the process leaves of this.
+        let mode = Permissions::from_mode(0o666);
+        let mut builder = tempfile::Builder::new();
+        let builder = builder.prefix(&prefix).suffix(".tmp").permissions(mode);
+        builder.tempfile_in(output.folder()).map(Self::Disk)
     }
 }
 
@@ -76,6 +107,26 @@ pub fn can_be_written(path: &Path) -> io::Result<()> {
         }
         Err(error) => Err(error),
     }
+}
+
+/// Gives the file its name.
+fn rename(file: NamedTempFile, output: &Output) -> anyhow::Result<()> {
+    let path = output.path();
+    let renamed = if output.may_overwrite() {
+        // What a link leads to is overwritten, and not the link.
+        file.persist(path.canonicalize().as_deref().unwrap_or(path))
+    } else {
+        file.persist_noclobber(path)
+    };
+    if let Err(PersistError { error, file }) = renamed {
+        let kept = file.into_temp_path().keep();
+        let kept = kept.with_context(|| output.name())?;
+        let kept = format!("{}: the report is in {}", output.name(), kept.display());
+        return Err(anyhow::Error::new(error).context(kept));
+    }
+    // The name too; not every file system can be asked.
+    let _ = File::open(output.folder()).and_then(|folder| folder.sync_all());
+    Ok(())
 }
 
 /// The loss ledger in a report. Causes that dropped nothing are not there.
@@ -109,6 +160,19 @@ impl From<Balance> for LedgerReport {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::Overwrite;
+    use std::fs;
+
+    fn output(path: &Path, force: bool) -> anyhow::Result<Output> {
+        Output::new("--report", path, Overwrite { force })
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let names = fs::read_dir(folder).unwrap();
+        names
+            .map(|name| name.unwrap().file_name().into_string().unwrap())
+            .collect()
+    }
 
     #[test]
     fn what_could_be_written_is_known_without_a_trace() {
@@ -132,16 +196,55 @@ mod tests {
 
     #[test]
     fn a_path_that_cannot_be_written_is_named() {
-        let error = ReportFile::create(Path::new("/nowhere/r.json")).unwrap_err();
+        let nowhere = output(Path::new("/nowhere/r.json"), false).unwrap();
+        let error = ReportFile::create(&nowhere).unwrap_err();
         assert_eq!(error.to_string(), "--report /nowhere/r.json");
-        let full = ReportFile::create(Path::new("/dev/full")).unwrap();
+        let full = output(Path::new("/dev/full"), false).unwrap();
+        let full = ReportFile::create(&full).unwrap();
         let error = full.write(&LedgerReport::default()).unwrap_err();
         assert_eq!(error.to_string(), "--report /dev/full");
+    }
+
+    /// Another reader sees no report, or all of it.
+    #[test]
+    fn a_report_has_its_name_when_it_is_whole() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("r.json");
-        let file = ReportFile::create(&path).unwrap();
+        let report = || ReportFile::create(&output(&path, false).unwrap()).unwrap();
+        let file = report();
+        assert!(!path.exists());
+        assert!(names(folder.path())[0].starts_with(".r.json."));
         file.write(&LedgerReport::default()).unwrap();
-        let text = std::fs::read_to_string(path).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
         assert!(text.ends_with("}\n"), "{text}");
+        assert_eq!(names(folder.path()), ["r.json"]);
+        let plain = folder.path().join("plain");
+        File::create(&plain).unwrap();
+        let mode = |path| fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(&path), mode(&plain));
+        // A run that has none leaves nothing.
+        fs::remove_file(&path).unwrap();
+        drop(report());
+        assert_eq!(names(folder.path()), ["plain"]);
+    }
+
+    #[test]
+    fn a_file_that_comes_during_the_run_is_kept_beside_the_report() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.json");
+        let file = ReportFile::create(&output(&path, false).unwrap()).unwrap();
+        fs::write(&path, "another").unwrap();
+        let told = file.write(&LedgerReport::default()).unwrap_err();
+        let told = told.to_string();
+        let (_, kept) = told.split_once("the report is in ").unwrap();
+        assert!(fs::read_to_string(kept).unwrap().contains("balanced"));
+        assert_eq!(fs::read(&path).unwrap(), b"another");
+        // By a link, with --force.
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let file = ReportFile::create(&output(&link, true).unwrap()).unwrap();
+        file.write(&LedgerReport::default()).unwrap();
+        assert!(fs::read_to_string(&path).unwrap().contains("balanced"));
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     }
 }

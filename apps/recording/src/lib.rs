@@ -167,6 +167,18 @@ impl Events {
         }
     }
 
+    /// The number of the run, if it has one.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn run(&self) -> Result<Option<u32>, Error> {
+        match self {
+            Self::Records(records) => Ok(records.run()),
+            #[cfg(feature = "hdf5")]
+            Self::Recording(recording) => recording.run(),
+        }
+    }
+
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -13,16 +13,20 @@ use crate::{Error, Event, Facts, shown};
 
 /// First bytes of the file.
 pub(crate) const MAGIC: &[u8; 8] = b"PXEVENTS";
-const VERSION: u32 = 1;
+/// The latest version: that of a run with a number.
+const VERSION: u32 = 2;
 const RECORD: usize = size_of::<EventRecord>();
 
-/// First 64 bytes of an event file: magic, version, record size.
+/// First 64 bytes of an event file: magic, version, record size, and the number of the run if it has
+/// one, which makes it version 2.
 #[must_use]
-pub fn record_header() -> [u8; RECORD] {
+pub fn record_header(run: Option<u32>) -> [u8; RECORD] {
+    let version = if run.is_some() { VERSION } else { 1 };
     let mut header = [0; RECORD];
     header[..8].copy_from_slice(MAGIC);
-    header[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    header[8..12].copy_from_slice(&version.to_le_bytes());
     header[12..16].copy_from_slice(&(RECORD as u32).to_le_bytes());
+    header[16..20].copy_from_slice(&run.unwrap_or(0).to_le_bytes());
     header
 }
 
@@ -31,6 +35,7 @@ pub struct Records {
     path: String,
     file: File,
     len: usize,
+    run: Option<u32>,
     /// Bytes behind the last whole record.
     rest: usize,
 }
@@ -50,15 +55,14 @@ impl Records {
         let mut header = [0; RECORD];
         file.read_exact(&mut header)
             .map_err(|_| Error::Foreign { path: path_of() })?;
-        let ours = record_header();
-        if header[..8] != ours[..8] {
+        if header[..8] != *MAGIC {
             return Err(Error::Foreign { path: path_of() });
         }
-        if header[8..16] != ours[8..16] {
-            let [version, size] = [8, 12].map(|at| {
-                let word = header[at..].first_chunk().copied();
-                u32::from_le_bytes(word.unwrap_or_default())
-            });
+        let [version, size, run] = [8, 12, 16].map(|at| {
+            let word = header[at..].first_chunk().copied();
+            u32::from_le_bytes(word.unwrap_or_default())
+        });
+        if !(1..=VERSION).contains(&version) || size != RECORD as u32 {
             return Err(Error::Version {
                 path: path_of(),
                 version: format!("{version} (records of {size} bytes)"),
@@ -70,12 +74,19 @@ impl Records {
             path: path_of(),
             file,
             len: bytes / RECORD,
+            run: (version >= 2).then_some(run),
             rest: bytes % RECORD,
         })
     }
 
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// The number of the run, if it has one.
+    #[must_use]
+    pub fn run(&self) -> Option<u32> {
+        self.run
     }
 
     pub(crate) fn warning(&self) -> Option<String> {
@@ -166,7 +177,7 @@ mod tests {
 
     fn file(records: u16) -> Vec<u8> {
         let bytes = (0..records).flat_map(|n| record(n).to_event(n.into()).to_bytes());
-        record_header().into_iter().chain(bytes).collect()
+        record_header(None).into_iter().chain(bytes).collect()
     }
 
     fn open(bytes: &[u8]) -> Result<Events, Error> {
@@ -201,6 +212,21 @@ mod tests {
         assert_eq!(events.read(100..200).unwrap(), []);
     }
 
+    /// Version 2 has the number of the run, and is else the same.
+    #[test]
+    fn a_run_with_a_number_has_it_in_its_file() {
+        let mut bytes = file(3);
+        assert_eq!(open(&bytes).unwrap().run().unwrap(), None);
+        bytes[..64].copy_from_slice(&record_header(Some(0x0001_e240)));
+        assert_eq!(bytes[8..20], [2, 0, 0, 0, 64, 0, 0, 0, 0x40, 0xe2, 1, 0]);
+        let mut events = open(&bytes).unwrap();
+        assert_eq!((events.len(), events.run().unwrap()), (3, Some(123_456)));
+        assert_eq!(
+            events.read(0..3).unwrap(),
+            open(&file(3)).unwrap().read(0..3).unwrap()
+        );
+    }
+
     #[test]
     fn what_is_no_event_file_is_named() {
         for bytes in [
@@ -212,9 +238,9 @@ mod tests {
             assert!(told(bytes).contains("is no file of events"), "{bytes:?}");
         }
         let mut other = file(1);
-        other[8] = 2;
+        other[8] = 3;
         assert!(
-            told(&other).contains("version 2 (records of 64 bytes)"),
+            told(&other).contains("version 3 (records of 64 bytes)"),
             "{}",
             told(&other)
         );
@@ -241,7 +267,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-            let all: Vec<u8> = record_header().into_iter().chain(bytes).collect();
+            let all: Vec<u8> = record_header(None).into_iter().chain(bytes).collect();
             let mut events = open(&all).unwrap();
             let _ = events.read(0..usize::MAX);
         }

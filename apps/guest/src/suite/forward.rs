@@ -82,7 +82,7 @@ impl Way {
         let ports = [&bench.a, &bench.b].map(|nic| format!("pci:{},promisc=on", nic.address));
         let forward = ["pollux", "forward", &ports[0], &ports[1]];
         let options = [
-            "--cores", "1", "--quiet", "--report", REPORT, "--clock", "tsc",
+            "--cores", "1", "--quiet", "--force", "--report", REPORT, "--clock", "tsc",
         ];
         let way = Self {
             other,

@@ -26,7 +26,7 @@ fn trigger(bench: &Bench) -> Result<()> {
     // Each with a CPU for its loop.
     let mut trigger = Command::new("l0-trigger")
         .args(["--port", &owner.spec(&bench.a)?, "--truth", "/tmp/run.toml"])
-        .args(["--report", "/tmp/trigger.json", "--cores", "1"])
+        .args(["--force", "--report", "/tmp/trigger.json", "--cores", "1"])
         .spawn()?;
     // It asks for the trigger by ARP until there is an answer.
     let boards = Command::new("pollux-emulator")
@@ -36,7 +36,7 @@ fn trigger(bench: &Bench) -> Result<()> {
             "--config",
             "/tmp/run.toml",
         ])
-        .args(["--report", "/tmp/boards.json", "--cores", "0"])
+        .args(["--force", "--report", "/tmp/boards.json", "--cores", "0"])
         .status();
     if let Some(process) = Pid::from_raw(trigger.id().cast_signed()) {
         kill_process(process, Signal::INT)?;

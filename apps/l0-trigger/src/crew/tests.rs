@@ -7,13 +7,14 @@ use pollux_mempool::time::Ns;
 use pollux_pipelines::spread::{Spread, Spreading};
 use pollux_pipelines::{Batch, Sink, Stage};
 use pollux_pmd::{Registry, TscClock};
-use pollux_program::reload_on_hangup;
+use pollux_program::{Reload, Service};
 
 use crate::cli::Cli;
 use crate::clock::RunClock;
 use crate::eyes::Eyes;
+use crate::outputs::Naming;
 use crate::report::Report;
-use crate::run;
+use crate::run::{self, Host};
 use crate::setup::Setup;
 
 use super::*;
@@ -54,8 +55,9 @@ fn run_with(fate: Fate, keeps: bool) -> (Report, Result<()>) {
     ]);
     let registry = Registry::builtin();
     let plan = Plan::new(&cli, &registry).unwrap();
+    let outputs = Naming::of(&cli).unwrap().name(None).unwrap();
     let (stop, clock) = (StopFlag::new(), RunClock::Tsc(TscClock::get()));
-    let mut setup = Setup::new(&cli, &plan, &registry, clock, &stop).unwrap();
+    let mut setup = Setup::new(&cli, &plan, &outputs, &registry, clock, &stop).unwrap();
     let spreading = Spreading {
         workers: 1,
         patience: Ns(1),
@@ -70,8 +72,15 @@ fn run_with(fate: Fate, keeps: bool) -> (Report, Result<()>) {
     // A worker that waits is still there for the trigger's stage, and does nothing.
     let _kept = keeps.then_some(worker);
     let eyes = Eyes::open(&cli, &plan, &setup).unwrap();
-    let asked = reload_on_hangup().unwrap();
-    let ended = run::run(&cli, &plan, setup, eyes, &stop, asked);
+    let host = Host {
+        run: None,
+        quit: stop.clone(),
+        stop,
+        reload: Reload::default(),
+        service: &mut Service::from_env(),
+        is_alone: true,
+    };
+    let ended = run::run(&cli, &plan, setup, eyes, host);
     if let Fate::Waits(end) = fate {
         end.store(true, Ordering::Relaxed);
     }

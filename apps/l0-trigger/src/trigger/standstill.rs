@@ -14,6 +14,7 @@ use pollux_pmd::{ArrivalTime, PortConfig, PortError, Registry, Tally, TscClock};
 
 use super::*;
 use crate::cli::Cli;
+use crate::outputs::Naming;
 use crate::plan::Plan;
 use crate::setup::Setup;
 
@@ -93,9 +94,10 @@ fn trigger() -> (Trigger, Plain, Arc<crate::counters::Counters>) {
     });
     let cli = Cli::parse_from(["l0-trigger", "--port", "plain"]);
     let plan = Plan::new(&cli, &registry).unwrap();
+    let outputs = Naming::of(&cli).unwrap().name(None).unwrap();
     assert_eq!(plan.config.budget(), Ns(1_000_000));
     let clock = RunClock::Tsc(TscClock::get());
-    let setup = Setup::new(&cli, &plan, &registry, clock, &StopFlag::new()).unwrap();
+    let setup = Setup::new(&cli, &plan, &outputs, &registry, clock, &StopFlag::new()).unwrap();
     (setup.trigger, plain, setup.counters)
 }
 

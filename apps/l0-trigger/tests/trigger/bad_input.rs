@@ -442,7 +442,7 @@ fn any_mix_of_frames_keeps_the_books() {
             .collect();
         for options in [&[][..], &["--config", &unchecked]] {
             let out = folder.arg("events");
-            let with_events = [options, &["--events-out", &out]].concat();
+            let with_events = [options, &["--force", "--events-out", &out]].concat();
             let ended = replay(&frames, &with_events).expect(0);
             let report = ended.report();
             assert_eq!(number(&report["ledger"], "from_wire"), 2000);

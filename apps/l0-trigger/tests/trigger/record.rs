@@ -112,7 +112,7 @@ mod built_in {
     fn a_recorded_event_says_whether_its_decision_was_late() {
         let folder = Folder::new();
         let (records, recording) = (folder.arg("run.events"), folder.arg("run.h5"));
-        let files = ["--events-out", &records, "--record", &recording];
+        let files = ["--events-out", &records, "--record", &recording, "--force"];
         let mut late = Vec::new();
         for budget in ["1", "60000000"] {
             let config = folder.write("trigger.toml", format!("[trigger]\nbudget_us = {budget}"));
@@ -131,6 +131,73 @@ mod built_in {
             assert!(recorded.len() > 100);
         }
         assert!(late[0] > 100 && late[1] == 0, "{late:?}");
+    }
+
+    /// One file follows the other; together they have all events, each of them is complete, and the
+    /// number of the run is in each.
+    #[test]
+    fn a_recording_is_divided_into_files() {
+        let folder = Folder::new();
+        let capture = folder.path("boards.pcapng");
+        record(&boards(60_000), &capture);
+        let port = pcap_port(&capture);
+        let divided = |name: &str, further: &[&str]| {
+            let path = folder.arg(name);
+            let size = [
+                "--port",
+                &port,
+                "--run",
+                "5",
+                "--file-size",
+                "500k",
+                "--record",
+                &path,
+            ];
+            run(&[&size[..], further].concat())
+        };
+        let ended = divided("run.h5", &[]).expect(0);
+        let written = number(&ended.report()["record"], "written");
+        assert_eq!(number(&ended.report()["record"], "lost"), 0);
+        let parts = |name: &str| -> Vec<_> {
+            let part = |n: u32| folder.path(&format!("{name}_{n:05}.h5"));
+            (1..100).map(part).filter(|part| part.exists()).collect()
+        };
+        let (files, mut read) = (parts("run"), Vec::new());
+        assert!(
+            files.len() > 2 && !folder.path("run.h5").exists(),
+            "{files:?}"
+        );
+        for file in &files {
+            let these = events(file);
+            assert!(!these.is_empty());
+            read.extend(these);
+            assert_eq!(Events::open(file).unwrap().run().unwrap(), Some(5));
+        }
+        assert_eq!(read.len() as u64, written);
+        // As one file has them.
+        let whole = folder.arg("whole.h5");
+        run(&["--port", &port, "--record", &whole]).expect(0);
+        let whole = folder.path("whole.h5");
+        assert!(read == events(&whole));
+        assert_eq!(Events::open(&whole).unwrap().run().unwrap(), None);
+        // The files of another run are not written over, nor is one that stands in the way.
+        divided("run.h5", &[])
+            .expect(2)
+            .expect_message(&["run_00001.h5", "--force"]);
+        divided("ring.h5", &["--ring", "2"]).expect(0);
+        let last = parts("ring");
+        assert_eq!(last.len(), 2);
+        assert_eq!(events(&last[1]), events(files.last().unwrap()));
+        folder.write("in-the-way_00003.h5", "another's");
+        let ended = divided("in-the-way.h5", &[]).expect(1);
+        let ended = ended.expect_message(&["in-the-way_00003.h5", "the run goes on"]);
+        let report = &ended.report()["record"];
+        let kept = events(&parts("in-the-way")[0]).len() + events(&parts("in-the-way")[1]).len();
+        assert_eq!(number(report, "written"), kept as u64);
+        assert_eq!(number(report, "lost"), written - kept as u64);
+        for wrong in [&["--ring", "2"][..], &["--file-seconds", "1"]] {
+            run(&[&["--port", &port], wrong].concat()).expect(2);
+        }
     }
 
     #[test]

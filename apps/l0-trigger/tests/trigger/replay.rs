@@ -108,7 +108,11 @@ fn a_truth_of_events_is_judged_as_that_of_the_boards() {
 /// The event file of a replay, and the report.
 fn replay(folder: &Folder, ports: &[String], options: &[&str]) -> (Vec<u8>, Value) {
     let out = folder.path("events");
-    let mut arguments = vec!["--events-out".to_owned(), out.to_str().unwrap().into()];
+    let mut arguments = vec![
+        "--force".to_owned(),
+        "--events-out".into(),
+        out.to_str().unwrap().into(),
+    ];
     for port in ports {
         arguments.extend(["--port".into(), port.clone()]);
     }

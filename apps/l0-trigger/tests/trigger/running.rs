@@ -257,7 +257,7 @@ fn a_signal_ends_a_paced_replay_in_order() {
     for signal in ["INT", "TERM"] {
         let out = folder.arg("events");
         let metrics = ["--metrics", "127.0.0.1:0"];
-        let args = ["--port", &port, "--events-out", &out];
+        let args = ["--port", &port, "--force", "--events-out", &out];
         let mut running = start(&[&args[..], &metrics].concat());
         watch_until(&mut running, 1);
         running.signal(signal);
@@ -344,6 +344,7 @@ fn a_second_run_at_the_recorded_pace_finds_the_same() {
         run(&[
             "--port",
             &(pcap_port(&capture) + pace),
+            "--force",
             "--events-out",
             &out,
         ])

@@ -6,15 +6,14 @@ mod search;
 mod stand;
 mod trial;
 
-use std::fs::File;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use pollux_pmd::mempool::{Mempool, PoolConfig};
 use pollux_pmd::{Capabilities, LatencyHistogram, Ledger, PortConfig, Registry};
-use pollux_program::{Failure, print, say, seconds};
+use pollux_program::{Failure, Output, print, say, seconds};
 
 use self::report::{Report, SizeReport};
 use self::search::{Critical, Search};
@@ -181,8 +180,11 @@ impl Tried {
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let house = House::new(&args.run)?;
     args.check(&house)?;
+    let plot = args.plot.as_deref();
+    let plot = plot.map(|path| Output::new("--plot", path, args.run.overwrite));
+    let plot = plot.transpose().map_err(Failure::Usage)?;
     let (rig, ledger, pool, flows, filtered) = args.start(registry)?;
-    let plot = args.plot.as_deref().map(create).transpose()?;
+    let drawing = plot.as_ref().map(Output::create).transpose()?;
     let begun = house.begin(&[&vec!["sender"; args.queues.into()][..], &["receiver"]].concat())?;
     let content = Content::new(Pattern::Random, 1, usize::from(args.longest()));
     let on = (&house, &begun);
@@ -213,15 +215,11 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     if ledger.balance().delivered == 0 {
         filtered.tell();
     }
-    if let (Some(mut file), Some(path)) = (plot, &args.plot) {
+    if let (Some(plot), Some(mut file)) = (plot, drawing) {
         let written = file.write_all(plot::svg(&report.sizes).as_bytes());
-        written.with_context(|| format!("--plot {}", path.display()))?;
+        written.with_context(|| plot.name())?;
     }
     Ok(())
-}
-
-fn create(path: &Path) -> anyhow::Result<File> {
-    File::create(path).with_context(|| format!("--plot {}", path.display()))
 }
 
 impl Args {

@@ -1,32 +1,16 @@
 //! The files of a capture: one, or one after the other.
 
 use std::collections::VecDeque;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context as _, anyhow};
 use pollux_pmd::drivers::pcap::{About, Statistics, Writer};
 use pollux_pmd::mempool::Mbuf;
 use pollux_pmd::mempool::time::WireTime;
-
-/// When to begin a new file, and how many to keep.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Rotation {
-    /// Bytes of a file.
-    pub(super) size: Option<u64>,
-    /// Age of a file.
-    pub(super) age: Option<Duration>,
-    /// Files to keep; none: all.
-    pub(super) keep: Option<usize>,
-}
-
-impl Rotation {
-    fn is_on(&self) -> bool {
-        self.size.is_some() || self.age.is_some()
-    }
-}
+use pollux_program::{Rotation, part};
 
 /// The file that is being written, and those before it.
 pub(super) struct Files {
@@ -47,7 +31,7 @@ impl Files {
     /// Creates the first file.
     pub(super) fn create(path: &Path, rotation: Rotation, about: About) -> anyhow::Result<Self> {
         let name = if rotation.is_on() {
-            numbered(path, 1)
+            part(path, 1)
         } else {
             path.into()
         };
@@ -84,7 +68,7 @@ impl Files {
     }
 
     fn rotate(&mut self, statistics: impl FnOnce(u64) -> Statistics) {
-        let name = numbered(&self.path, self.number + 1);
+        let name = part(&self.path, self.number + 1);
         let writer = match open(&name, &self.about) {
             Ok(writer) => writer,
             Err(error) => {
@@ -100,12 +84,7 @@ impl Files {
         self.number += 1;
         self.begun = Instant::now();
         self.names.push_back(name);
-        let too_many = |keep| self.names.len() > keep;
-        if self.rotation.keep.is_some_and(too_many) {
-            let oldest = self.names.pop_front();
-            // Whoever took it away already has done what is to be done.
-            let _ = oldest.map(fs::remove_file);
-        }
+        self.rotation.trim(&mut self.names);
     }
 
     /// Writes all there is, and what became of the frames.
@@ -151,26 +130,4 @@ impl Files {
 fn open(path: &Path, about: &About) -> anyhow::Result<Writer> {
     let create = || -> io::Result<Writer> { Writer::new(File::create(path)?, path, about) };
     create().with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// `run.pcapng` becomes `run_00001.pcapng`.
-fn numbered(path: &Path, number: u32) -> PathBuf {
-    let part =
-        |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
-    let (stem, extension) = (part(path.file_stem()), part(path.extension()));
-    let dot = if extension.is_empty() { "" } else { "." };
-    path.with_file_name(format!("{stem}_{number:05}{dot}{extension}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_are_numbered() {
-        let of = |path: &str| numbered(Path::new(path), 7).display().to_string();
-        assert_eq!(of("/data/run.pcapng"), "/data/run_00007.pcapng");
-        assert_eq!(of("run"), "run_00007");
-        assert_eq!(of("run.1.pcapng"), "run.1_00007.pcapng");
-    }
 }

@@ -10,7 +10,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use pollux_pmd::drivers::pcap::About;
@@ -21,17 +20,16 @@ use pollux_pmd::{
     Ledger, Port, PortConfig, PortSpec, Probed, Registry, RxQueue, StartedPort, Tally,
 };
 use pollux_program::ports::{self, PortView};
-use pollux_program::{Failure, seconds};
+use pollux_program::{Failure, RotationOptions};
 use serde::Serialize;
 
 use self::disk::{Disk, Sources, Written};
-use self::files::{Files, Rotation};
+use self::files::Files;
 use self::filter::Filter;
 use self::receiver::{Counts, Receiver};
 use crate::house::{Base, House, Options};
 use crate::promisc::Promisc;
 use crate::quota::Quota;
-use crate::scale::prefixed;
 
 /// Buffers in each loop's own cache.
 const CACHE: usize = 512;
@@ -97,38 +95,14 @@ pub(crate) struct Args {
     #[arg(value_parser = clap::value_parser!(u32).range(64..=1 << 22))]
     buffer: u32,
 
-    /// Begin a new file when one has this size: 500k, 100MB, 4GB
-    #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Files")]
-    file_size: Option<u64>,
-
-    /// Begin a new file when one is S seconds old
-    #[arg(long, value_name = "S", value_parser = seconds, help_heading = "Files")]
-    file_seconds: Option<Duration>,
-
-    /// Keep only the last N files
-    #[arg(long, value_name = "N", help_heading = "Files", value_parser = clap::value_parser!(u32).range(1..))]
-    ring: Option<u32>,
+    #[command(flatten)]
+    rotation: RotationOptions,
 
     #[command(flatten)]
     promisc: Promisc,
 
     #[command(flatten)]
     run: Options,
-}
-
-/// Reads a size, for clap's `value_parser`.
-fn bytes(text: &str) -> Result<u64, String> {
-    /// Header, statistics and a frame or two.
-    const LEAST: u32 = 10_000;
-    /// Above it, not every number of bytes is one of the floating point's.
-    const MOST: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
-    match prefixed(text) {
-        Some((size, "" | "B")) if size < f64::from(LEAST) => {
-            Err(format!("must be at least {LEAST} bytes"))
-        }
-        Some((size, "" | "B")) if size <= MOST => Ok(size as u64),
-        _ => Err("write a number of bytes like 500k, 100MB or 4GB".into()),
-    }
 }
 
 /// What `--report` writes.
@@ -192,7 +166,7 @@ impl Report {
 
 /// Captures, and reports.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
-    let rotation = args.rotation().map_err(Failure::Usage)?;
+    let rotation = args.rotation.rotation().map_err(Failure::Usage)?;
     let house = House::new(&args.run)?;
     let loops = house.loops();
     let (mut opened, filtered) = args.promisc.open(registry, &[&args.port])?;
@@ -271,19 +245,6 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
 }
 
 impl Args {
-    fn rotation(&self) -> anyhow::Result<Rotation> {
-        if self.ring.is_some() && self.file_size.is_none() && self.file_seconds.is_none() {
-            return Err(anyhow!(
-                "--ring needs --file-size or --file-seconds: when is a file full?"
-            ));
-        }
-        Ok(Rotation {
-            size: self.file_size,
-            age: self.file_seconds,
-            keep: self.ring.map(|n| n as usize),
-        })
-    }
-
     /// Refuses to write over the file that is read.
     fn keep_the_source(&self) -> anyhow::Result<()> {
         let canonical = |path: &Path| fs::canonicalize(path).ok();
@@ -353,23 +314,6 @@ impl Args {
             interface: self.port.clone(),
             filter: filter.map(|filter| filter.to_string()).unwrap_or_default(),
             snap_len: self.snap_len as usize,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes() {
-        assert_eq!(bytes("100MB"), Ok(100_000_000));
-        assert_eq!(bytes("500k"), Ok(500_000));
-        assert_eq!(bytes("4G"), Ok(4_000_000_000));
-        assert_eq!(bytes("1.5GB"), Ok(1_500_000_000));
-        assert_eq!(bytes("65536"), Ok(65_536));
-        for text in ["", "MB", "1", "-5MB", "1TB", "99999999999999999999GB"] {
-            assert!(bytes(text).is_err(), "{text}");
         }
     }
 }

@@ -12,6 +12,8 @@ use super::{FINE_NS, Likely};
 #[expect(clippy::struct_excessive_bools, reason = "the flags of an event")]
 #[derive(Serialize)]
 struct Object {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<u32>,
     event: usize,
     timestamp: u64,
     sources: u16,
@@ -76,6 +78,7 @@ impl From<Likely> for Hypothesis {
 /// The event as one line of JSON, with what makes its rings if the momentum (GeV/c) is known.
 pub(super) fn line(
     out: &mut dyn Write,
+    run: Option<u32>,
     number: usize,
     event: &Event,
     momentum: Option<f64>,
@@ -117,6 +120,7 @@ pub(super) fn line(
         hits.collect()
     });
     let object = Object {
+        run,
         event: number,
         timestamp,
         sources,

@@ -4,14 +4,14 @@ mod json;
 mod picture;
 mod text;
 
-use std::fs;
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow};
 use clap::ValueEnum;
 use pollux_pipelines::rich::find::Ring;
 use pollux_pipelines::rich::particle::Particle;
-use pollux_program::{Failure, print, print_with, say};
+use pollux_program::{Failure, Output, Overwrite, print, print_with, say};
 use pollux_recording::{Event, Events};
 
 /// Events that are read at a time.
@@ -65,7 +65,7 @@ pub(crate) struct Args {
 
     /// Print JSON instead of text, an object a line
     ///
-    /// {event, timestamp (25 ns), sources, accepted, complete, late, monitored, truncated, disputed,
+    /// {run (if it has a number), event, timestamp (25 ns), sources, accepted, complete, late, monitored, truncated, disputed,
     /// rules, rule_set, hit_count, rings: [{disk, x, y, r (mm), hits, chi2 (mm2), time, time_spread (ns)}],
     /// hits: [[photomultiplier, time (ns)]]}; of an event file without hits, and without what a
     /// ring has from chi2 on. With --momentum a ring also has {particle, pull}: electron, muon or pion,
@@ -77,6 +77,9 @@ pub(crate) struct Args {
     /// Draw that event
     #[arg(long, value_name = "FILE", requires = "event")]
     svg: Option<PathBuf>,
+
+    #[command(flatten)]
+    overwrite: Overwrite,
 }
 
 /// What a ring is of, if its particle has a momentum.
@@ -147,11 +150,23 @@ fn one(events: &mut Events, number: usize, args: &Args) -> Result<(), Failure> {
             "--event {number}: there are {n} events, numbered from 0"
         )));
     };
-    let print = if args.json { json::line } else { text::event };
-    print_with(|out| print(out, number, &event, args.momentum))?;
-    if let Some(path) = &args.svg {
-        let drawn = fs::write(path, picture::svg(number, &event));
-        drawn.with_context(|| format!("--svg {}", path.display()))?;
+    let svg = args.svg.as_deref();
+    let svg = svg.map(|path| Output::new("--svg", path, args.overwrite));
+    let svg = svg.transpose().map_err(Failure::Usage)?;
+    let run = events.run().map_err(anyhow::Error::from)?;
+    print_with(|out| {
+        if args.json {
+            return json::line(out, run, number, &event, args.momentum);
+        }
+        if let Some(run) = run {
+            writeln!(out, "run        {run}")?;
+        }
+        text::event(out, number, &event, args.momentum)
+    })?;
+    if let Some(svg) = svg {
+        let drawn = picture::svg(number, &event);
+        let written = svg.create()?.write_all(drawn.as_bytes());
+        written.with_context(|| svg.name())?;
     }
     Ok(())
 }
@@ -159,6 +174,7 @@ fn one(events: &mut Events, number: usize, args: &Args) -> Result<(), Failure> {
 fn list(events: &mut Events, args: &Args) -> anyhow::Result<()> {
     let mut left = args.count.unwrap_or(usize::MAX);
     let (mut number, mut listed) = (args.from, 0_u64);
+    let run = events.run()?;
     let mut heard = args.json || print_with(text::head)?;
     while heard && left > 0 && number < events.len() {
         let chunk = events.read(number..number.saturating_add(CHUNK))?;
@@ -166,7 +182,7 @@ fn list(events: &mut Events, args: &Args) -> anyhow::Result<()> {
             for event in &chunk {
                 if left > 0 && args.only.wants(event) {
                     if args.json {
-                        json::line(out, number, event, None)?;
+                        json::line(out, run, number, event, None)?;
                     } else {
                         text::line(out, number, event)?;
                     }
@@ -181,5 +197,9 @@ fn list(events: &mut Events, args: &Args) -> anyhow::Result<()> {
     if args.json {
         return Ok(());
     }
-    print(format_args!("{listed} of {} events\n", events.len()))
+    let of_run = run.map_or_else(String::new, |run| format!(" of run {run}"));
+    print(format_args!(
+        "{listed} of {} events{of_run}\n",
+        events.len()
+    ))
 }

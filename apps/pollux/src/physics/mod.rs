@@ -15,7 +15,7 @@ use clap::ValueEnum;
 use pollux_emulator::physics::ModelConfig;
 use pollux_pipelines::rich::find::{self, FinderConfig};
 use pollux_pmd::lcore::StopFlag;
-use pollux_program::{Failure, ReportFile, print};
+use pollux_program::{Failure, Output, Overwrite, ReportFile, print};
 use serde::Serialize;
 
 use self::momentum::{MomentumRow, SeparationRow};
@@ -57,7 +57,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
-    /// Write physics.md and its plots, with both methods, into this folder
+    #[command(flatten)]
+    overwrite: Overwrite,
+
+    /// Write physics.md and its plots, with both methods, into this folder, over those that are there
     #[arg(long, value_name = "FOLDER")]
     docs: Option<PathBuf>,
 }
@@ -155,8 +158,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let stop = pollux_program::stop_on_signals().context("cannot handle signals")?;
     // Before the work: a path that cannot be written is told at once.
     let json = args.json.as_deref();
-    let json = json.map(|path| ReportFile::create_as("--json", path));
-    let json = json.transpose()?;
+    let json = json.map(|path| Output::new("--json", path, args.overwrite));
+    let json = json.transpose().map_err(Failure::Usage)?;
+    let json = json.as_ref().map(ReportFile::create).transpose()?;
     if let Some(folder) = &args.docs {
         fs::read_dir(folder).with_context(|| format!("--docs {}", folder.display()))?;
     }

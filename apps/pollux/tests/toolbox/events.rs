@@ -45,7 +45,7 @@ fn record(n: u16) -> L0Record {
 
 fn event_file(folder: &Folder) -> String {
     let records = (0..EVENTS).flat_map(|n| record(n).to_event(n.into()).to_bytes());
-    let bytes: Vec<u8> = record_header().into_iter().chain(records).collect();
+    let bytes: Vec<u8> = record_header(None).into_iter().chain(records).collect();
     write(folder, "run.events", &bytes)
 }
 
@@ -230,6 +230,8 @@ mod recordings {
     use super::*;
 
     const ABOUT: About<'_> = About {
+        run: Some(7),
+        overwrite: true,
         program: "a test",
         version: "1",
         configuration: "",

@@ -146,7 +146,7 @@ fn a_signal_ends_the_study_with_the_rows_so_far() {
         .spawn()
         .unwrap();
     // It exists when signals are handled.
-    while !json.exists() {
+    while !crate::support::is_under_way(&json) {
         assert!(study.try_wait().unwrap().is_none());
         std::thread::yield_now();
     }

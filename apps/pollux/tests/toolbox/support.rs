@@ -160,6 +160,16 @@ pub(crate) struct Running {
     folder: TempDir,
 }
 
+/// Whether a report is there, or the file with another name that it is until it is whole.
+pub(crate) fn is_under_way(report: &Path) -> bool {
+    let name = report.file_name().unwrap().to_str().unwrap();
+    let names = fs::read_dir(report.parent().unwrap()).unwrap();
+    let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names
+        .into_iter()
+        .any(|found| found == name || found.starts_with(&format!(".{name}.")))
+}
+
 impl Running {
     /// Starts a sub-command inside a namespace: its line of arguments.
     pub(crate) fn start(namespace: &Namespace, line: &str) -> Self {
@@ -194,10 +204,10 @@ impl Running {
         fs::read_to_string(self.folder.path().join("stderr")).unwrap()
     }
 
-    /// Waits until its ports are open, and what is sent to them is received: the report's file is
-    /// made after that, and before the loops run.
+    /// Waits until its ports are open, and what is sent to them is received: the report is made ready
+    /// after that, and before the loops run.
     pub(crate) fn wait_for_ports(&mut self) {
-        while !self.folder.path().join("report.json").exists() {
+        while !is_under_way(&self.folder.path().join("report.json")) {
             let ended = self.child.try_wait().unwrap();
             assert!(ended.is_none(), "{}", self.stderr());
             std::thread::sleep(Duration::from_millis(5));

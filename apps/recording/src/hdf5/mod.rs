@@ -10,8 +10,12 @@ pub use self::write::{About, Ending, Rule, StreamLoss, Writer};
 
 /// Version of the layout, in the attribute `pollux_version` of the root; grows with every change
 /// that a reader could notice. Version 1 has neither the bit of late decisions nor the rules; version 2
-/// has no bits of truncated and disputed events, and calls events complete that lack hits.
-const VERSION: u32 = 3;
+/// has no bits of truncated and disputed events, and calls events complete that lack hits; version 4 is
+/// of runs with a number.
+const VERSION: u32 = 4;
+
+/// The version of files of runs without a number.
+const WITHOUT_RUN: u32 = 3;
 
 /// Bits of an event's flags.
 mod flag {

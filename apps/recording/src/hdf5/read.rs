@@ -142,6 +142,24 @@ impl Recording {
         self.text("entry/start_time")
     }
 
+    /// The number of the run, if it has one.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn run(&self) -> std::result::Result<Option<u32>, Error> {
+        let read = || {
+            let entry = self.file.group("entry")?;
+            if entry.attr_names()?.iter().all(|name| name != "run_number") {
+                return Ok(None);
+            }
+            entry.attr("run_number")?.read_scalar().map(Some)
+        };
+        read().map_err(|error| Error::Hdf5 {
+            path: self.path.clone(),
+            error,
+        })
+    }
+
     fn text(&self, name: &str) -> std::result::Result<String, Error> {
         let set = self.file.dataset(name);
         let text: Result<VarLenUnicode> = set.and_then(|set| set.read_scalar());

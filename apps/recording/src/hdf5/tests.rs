@@ -13,6 +13,8 @@ use tempfile::TempDir;
 use crate::{About, Ending, Error, Event, Events, Facts, Recording, Rule, StreamLoss, Writer};
 
 const ABOUT: About<'_> = About {
+    run: None,
+    overwrite: true,
     program: "a test",
     version: "1.2.3",
     configuration: "[trigger]\nbudget_us = 1000\n",

@@ -11,7 +11,7 @@ use pollux_pipelines::rich::geometry::{PMS, POSITIONS, disk_of};
 use pollux_pmd::{Cause, Ledger};
 
 use super::column::{Column, Flush, attribute, describe, group, text, text_set};
-use super::{FINE_NS, VERSION, flag, iso};
+use super::{FINE_NS, VERSION, WITHOUT_RUN, flag, iso};
 use crate::{Error, Facts, shown};
 
 /// What a recording is of.
@@ -23,8 +23,12 @@ pub struct About<'a> {
     pub version: &'a str,
     /// Its configuration, in TOML.
     pub configuration: &'a str,
-    /// When the run began.
+    /// When the run, or this file of it, began.
     pub start: SystemTime,
+    /// Number of the run.
+    pub run: Option<u32>,
+    /// Whether a file that is there is overwritten.
+    pub overwrite: bool,
 }
 
 /// What the sequence numbers of a stream say at the end.
@@ -114,24 +118,33 @@ impl Writer {
     /// Creates the file.
     ///
     /// # Errors
-    /// A path that cannot be written.
+    /// A path that cannot be written; a file that is there, unless it is to be overwritten.
     pub fn create(path: &Path, about: &About<'_>) -> Result<Self, Error> {
         let path = shown(path);
         Self::new(&path, about).map_err(|error| Error::Hdf5 { path, error })
     }
 
     fn new(path: &str, about: &About<'_>) -> Result<Self> {
-        let file = File::create(path)?;
+        let file = if about.overwrite {
+            File::create(path)
+        } else {
+            File::create_excl(path)
+        }?;
         attribute(&file, "NX_class", "NXroot")?;
         attribute(&file, "default", "entry")?;
         let creator = format!("{} {}", about.program, about.version);
         attribute(&file, "creator", &creator)?;
         attribute(&file, "file_time", &iso::text(about.start))?;
         let version = file.new_attr::<u32>().create("pollux_version")?;
-        version.write_scalar(&VERSION)?;
+        let numbered = about.run.is_some();
+        version.write_scalar(if numbered { &VERSION } else { &WITHOUT_RUN })?;
 
         let entry = group(&file, "entry", "NXentry")?;
         attribute(&entry, "default", "hits")?;
+        if let Some(run) = about.run {
+            let number = entry.new_attr::<u32>().create("run_number")?;
+            number.write_scalar(&run)?;
+        }
         text_set(&entry, "title", "L0 events of the RICH")?;
         text_set(&entry, "start_time", &iso::text(about.start))?;
         let program = text_set(&entry, "program_name", about.program)?;

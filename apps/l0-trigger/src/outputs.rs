@@ -1,0 +1,89 @@
+//! The files of a run, by the names that they will have.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, ensure};
+use pollux_program::{Output, Overwrite, Rotation, RotationOptions, name_outputs};
+
+use crate::cli::Cli;
+
+/// The options of runs and their files.
+#[derive(Debug, clap::Args)]
+pub struct RunOptions {
+    /// Number of the run: in the report, in the files of events, and for {run} in the names of files
+    #[arg(long, value_name = "NUMBER")]
+    pub run: Option<u32>,
+
+    /// Wait for runs, which are started and stopped at a Unix socket (docs/formats/control.md)
+    #[arg(long, value_name = "PATH", conflicts_with = "run")]
+    pub control: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub overwrite: Overwrite,
+
+    /// When a file of --record is full: FILE's name gets a number then, run_00001.h5
+    #[command(flatten)]
+    pub rotation: RotationOptions,
+}
+
+/// Where a run goes. A file that is there already is refused before anything is opened.
+#[derive(Clone, Debug, Default)]
+pub struct Outputs {
+    /// Number of the run.
+    pub run: Option<u32>,
+    /// Of `--events-out`.
+    pub recording: Option<Output>,
+    /// Of `--record`.
+    pub record: Option<Output>,
+    pub rotation: Rotation,
+    pub report: Option<Output>,
+}
+
+/// What the command line says of the files of each run.
+#[derive(Clone, Debug)]
+pub struct Naming {
+    events_out: Option<PathBuf>,
+    record: Option<PathBuf>,
+    report: Option<PathBuf>,
+    overwrite: Overwrite,
+    rotation: Rotation,
+}
+
+impl Naming {
+    pub fn of(cli: &Cli) -> Result<Self> {
+        let rotation = cli.runs.rotation.rotation()?;
+        ensure!(
+            !rotation.is_on() || cli.record.is_some(),
+            "--file-size and --file-seconds are for the files of --record"
+        );
+        Ok(Self {
+            events_out: cli.events_out.clone(),
+            record: cli.record.clone(),
+            report: cli.report.clone(),
+            overwrite: cli.runs.overwrite,
+            rotation,
+        })
+    }
+
+    /// The files of a run.
+    pub fn name(&self, run: Option<u32>) -> Result<Outputs> {
+        let files = [
+            ("--events-out", &self.events_out),
+            ("--record", &self.record),
+            ("--report", &self.report),
+        ];
+        let [recording, record, report] = name_outputs(&files, run, self.overwrite)?;
+        let rotation = self.rotation;
+        if let Some(record) = record.as_ref().filter(|_| rotation.is_on()) {
+            // The first of its files; later ones are looked for when they begin.
+            record.part(1).expect_free()?;
+        }
+        Ok(Outputs {
+            run,
+            recording,
+            record,
+            rotation,
+            report,
+        })
+    }
+}

@@ -1,0 +1,135 @@
+//! Files of runs: what is there stays there, and every run has a report, however it is ended.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::capture::{boards, record};
+use crate::common::{Folder, Run, number, pcap_port, run, start};
+use serde_json::Value;
+
+fn json(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// A short run over a capture, with further arguments.
+fn over(capture: &str, arguments: &[&str]) -> Run {
+    run(&[&["--port", capture], arguments].concat())
+}
+
+#[test]
+fn no_run_overwrites_another_unless_it_is_told_to() {
+    let folder = Folder::new();
+    let capture = folder.path("boards.pcapng");
+    record(&boards(320), &capture);
+    let port = pcap_port(&capture);
+    for option in ["--events-out", "--report"] {
+        let path = folder.write("out", "an earlier run");
+        for check in [&["--check"][..], &[]] {
+            let ended = over(&port, &[&[option, &path], check].concat());
+            let ended = ended.expect(2);
+            ended.expect_message(&[option, &path, "out-{n}", "--force"]);
+        }
+        assert_eq!(fs::read(&path).unwrap(), b"an earlier run");
+        over(&port, &[option, &path, "--force"]).expect(0);
+        assert_ne!(fs::read(&path).unwrap(), b"an earlier run");
+    }
+}
+
+#[test]
+fn a_run_that_is_repeated_has_the_next_number() {
+    let folder = Folder::new();
+    let capture = folder.path("boards.pcapng");
+    record(&boards(320), &capture);
+    let port = pcap_port(&capture);
+    let (report, events) = (folder.arg("run-{n}.json"), folder.arg("run-{n}.events"));
+    for n in 1..=3 {
+        over(&port, &["--report", &report, "--events-out", &events]).expect(0);
+        let report = json(&folder.path(&format!("run-000{n}.json")));
+        let len = fs::metadata(folder.path(&format!("run-000{n}.events")))
+            .unwrap()
+            .len();
+        assert_eq!(len, 64 * (1 + number(&report["events"], "built")));
+    }
+    // One of the two is enough for a number not to be used again.
+    fs::remove_file(folder.path("run-0003.json")).unwrap();
+    over(&port, &["--report", &report]).expect(0);
+    assert!(folder.path("run-0003.json").exists());
+    over(&port, &["--report", &report, "--events-out", &events]).expect(0);
+    assert!(folder.path("run-0004.json").exists());
+}
+
+/// Whoever interrupts twice, or three times in a shell that passes signals on, still has a report.
+#[test]
+fn two_signals_leave_a_whole_report() {
+    for round in 0..20 {
+        let folder = Folder::new();
+        let path = folder.path("report.json");
+        let shown = folder.arg("report.json");
+        let mut running = start(&[
+            "--events",
+            "50000000",
+            "--metrics",
+            "127.0.0.1:0",
+            "--report",
+            &shown,
+        ]);
+        running.wait_for_message("metrics at http://");
+        assert!(!path.exists(), "a report before the end");
+        running.signal("INT");
+        std::thread::sleep(std::time::Duration::from_millis(round % 5));
+        running.signal(if round % 2 == 0 { "INT" } else { "TERM" });
+        let ended = running.wait().expect(0);
+        assert!(ended.stdout.contains("ledger"), "{}", ended.stdout);
+        assert_eq!(json(&path)["end"], "stopped");
+        let left: Vec<_> = fs::read_dir(folder.path("")).unwrap().collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+    }
+}
+
+/// The run number is in the report and in the event file; without it, the file is as it was.
+#[test]
+fn a_run_with_a_number_says_so() {
+    let folder = Folder::new();
+    let capture = folder.path("boards.pcapng");
+    record(&boards(3200), &capture);
+    let port = pcap_port(&capture);
+    let plain = folder.arg("plain.events");
+    let ended = over(&port, &["--events-out", &plain]).expect(0);
+    assert!(ended.report().get("run").is_none());
+    let (report, events) = (folder.arg("{run}.json"), folder.arg("r{run}.events"));
+    let arguments = [
+        "--run",
+        "1234567",
+        "--report",
+        &report,
+        "--events-out",
+        &events,
+    ];
+    let ended = over(&port, &arguments).expect(0);
+    assert!(
+        ended.stdout.contains("run        1234567: 1 bursts"),
+        "{}",
+        ended.stdout
+    );
+    let report = json(&folder.path("1234567.json"));
+    assert_eq!(
+        (&report["run"], &report["bursts"]),
+        (&1_234_567.into(), &1.into())
+    );
+    let (plain, numbered) = (
+        fs::read(plain).unwrap(),
+        fs::read(folder.path("r1234567.events")).unwrap(),
+    );
+    assert_eq!(
+        plain[8..24],
+        [1, 0, 0, 0, 64, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    );
+    assert_eq!(
+        numbered[8..24],
+        [2, 0, 0, 0, 64, 0, 0, 0, 0x87, 0xd6, 0x12, 0, 0, 0, 0, 0]
+    );
+    assert!(plain[24..64] == numbered[24..64] && plain[64..] == numbered[64..]);
+    over(&port, &["--report", &folder.arg("{run}.json")])
+        .expect(2)
+        .expect_message(&["{run}", "--run"]);
+}
