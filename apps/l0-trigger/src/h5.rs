@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Error, Result};
 use pollux_pipelines::l0::EventView;
 use pollux_program::{Output, Rotation};
 use pollux_recording::{About, Ending, Facts, Rule, StreamLoss, Writer};
@@ -17,8 +17,12 @@ use crate::outputs::Outputs;
 
 /// A file that is being written, and those before it.
 pub struct H5 {
-    /// None after a file that could not be completed, or not be followed by another.
+    /// None after a file that could not be completed, or not be followed by another: `failed` says
+    /// why, until that is told.
     writer: Option<Writer>,
+    failed: Option<Error>,
+    /// The next event begins another file.
+    is_full: bool,
     output: Output,
     run: Option<u32>,
     configuration: String,
@@ -41,6 +45,8 @@ impl H5 {
     ) -> Result<Self> {
         let mut h5 = Self {
             writer: None,
+            failed: None,
+            is_full: false,
             output: output.clone(),
             run: outputs.run,
             configuration,
@@ -78,11 +84,19 @@ impl H5 {
         Ok(())
     }
 
-    fn is_full(&self) -> bool {
+    fn has_enough(&self) -> bool {
         let Rotation { size, age, .. } = self.rotation;
         let len = || self.names.back().and_then(|name| fs::metadata(name).ok());
         age.is_some_and(|age| self.begun.elapsed() >= age)
             || size.is_some_and(|size| len().is_some_and(|file| file.len() >= size))
+    }
+
+    /// Goes on in another file.
+    fn turn(&mut self) {
+        self.is_full = false;
+        let record = self.counters.files.record.as_ref();
+        let lost = record.map_or(0, |counts| counts.so_far().lost);
+        self.failed = self.end(lost).and_then(|()| self.begin()).err();
     }
 
     /// Completes the present file.
@@ -96,6 +110,9 @@ impl H5 {
 
 impl Store for H5 {
     fn push(&mut self, event: EventView<'_>) {
+        if self.is_full {
+            self.turn();
+        }
         let (head, verdict) = (event.head(), event.verdict());
         let facts = Facts {
             timestamp: head.timestamp,
@@ -115,18 +132,14 @@ impl Store for H5 {
     }
 
     fn flush(&mut self) -> Result<()> {
-        match &mut self.writer {
-            Some(writer) => writer.flush().context("--record"),
-            None => Ok(()),
+        if let Some(failed) = self.failed.take() {
+            return Err(failed);
         }
-    }
-
-    fn turn(&mut self, lost: u64) -> Result<()> {
-        if !self.is_full() {
-            return Ok(());
+        if let Some(writer) = &mut self.writer {
+            writer.flush().context("--record")?;
         }
-        self.end(lost)?;
-        self.begin()
+        self.is_full = self.has_enough();
+        Ok(())
     }
 
     fn complete(mut self, lost: u64) -> Result<()> {

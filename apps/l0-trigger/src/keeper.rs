@@ -31,10 +31,6 @@ pub trait Store: Send + 'static {
     /// Writes what was gathered.
     fn flush(&mut self) -> Result<()>;
 
-    /// Goes on in another file if the present one is full, in a run in which `lost` events have found
-    /// no way here so far. What was flushed is written, whatever comes of this.
-    fn turn(&mut self, lost: u64) -> Result<()>;
-
     /// Completes it at the end of the run, in which `lost` events found no way here.
     fn complete(self, lost: u64) -> Result<()>;
 }
@@ -114,16 +110,15 @@ impl<S: Store> Writer<S> {
 
     fn flush(&mut self) {
         let Ok(store) = &mut self.store else { return };
-        let (counts, gathered) = (&self.counts, std::mem::take(&mut self.gathered));
-        let flushed = store.flush();
-        match flushed {
-            Ok(()) => counts.written.add(gathered),
-            Err(_) => counts.refused.add(gathered),
+        match store.flush() {
+            Ok(()) => self.counts.written.add(self.gathered),
+            Err(error) => {
+                tracing::error!("{error:#}: no more events are recorded, the run goes on");
+                self.counts.refused.add(self.gathered);
+                self.store = Err(error);
+            }
         }
-        if let Err(error) = flushed.and_then(|()| store.turn(counts.so_far().lost)) {
-            tracing::error!("{error:#}: no more events are recorded, the run goes on");
-            self.store = Err(error);
-        }
+        self.gathered = 0;
     }
 }
 
@@ -193,10 +188,6 @@ mod tests {
                 bail!("no space left");
             }
             self.written = self.stamps.len();
-            Ok(())
-        }
-
-        fn turn(&mut self, _: u64) -> Result<()> {
             Ok(())
         }
 

@@ -28,10 +28,6 @@ impl Store for H5 {
         match *self {}
     }
 
-    fn turn(&mut self, _: u64) -> Result<()> {
-        match *self {}
-    }
-
     fn complete(self, _: u64) -> Result<()> {
         match self {}
     }

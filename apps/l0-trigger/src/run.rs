@@ -72,7 +72,7 @@ impl Host<'_> {
         }
         self.service.ready();
         // Each look at the clock is one: a loop that stands still has none.
-        self.service.alive(counters.gaps.percentiles().count);
+        self.service.alive(|| counters.gaps.percentiles().count);
     }
 
     /// What the service manager shows of the run.

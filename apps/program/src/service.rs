@@ -43,12 +43,14 @@ impl Service {
     }
 
     /// Feeds the watchdog if it is time to, and something has been done since it was fed last: if
-    /// `beats`, which counts that, has grown.
-    pub fn alive(&mut self, beats: u64) {
-        let is_due = self
-            .interval
-            .is_some_and(|interval| self.fed.elapsed() >= interval);
-        if is_due && self.beats != Some(beats) {
+    /// what `beats` counts has grown.
+    pub fn alive(&mut self, beats: impl FnOnce() -> u64) {
+        let is_due = |interval| self.fed.elapsed() >= interval;
+        if !self.interval.is_some_and(is_due) {
+            return;
+        }
+        let beats = beats();
+        if self.beats != Some(beats) {
             self.beats = Some(beats);
             self.fed = Instant::now();
             self.tell(&[NotifyState::Watchdog]);
@@ -58,7 +60,7 @@ impl Service {
     /// Feeds the watchdog if it is time to, of a program that waits for what it is to do.
     pub fn waits(&mut self) {
         self.beats = None;
-        self.alive(0);
+        self.alive(|| 0);
         self.beats = None;
     }
 

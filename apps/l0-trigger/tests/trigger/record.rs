@@ -187,7 +187,9 @@ mod built_in {
         divided("ring.h5", &["--ring", "2"]).expect(0);
         let last = parts("ring");
         assert_eq!(last.len(), 2);
-        assert_eq!(events(&last[1]), events(files.last().unwrap()));
+        // How many events each has depends on the disk.
+        let left: Vec<_> = last.iter().flat_map(|file| events(file)).collect();
+        assert!(read.ends_with(&left) && left.len() < read.len());
         folder.write("in-the-way_00003.h5", "another's");
         let ended = divided("in-the-way.h5", &[]).expect(1);
         let ended = ended.expect_message(&["in-the-way_00003.h5", "the run goes on"]);

@@ -219,6 +219,17 @@ fn what_is_no_file_of_events_is_named() {
     }
 }
 
+#[test]
+fn the_number_of_a_run_is_told() {
+    let folder = Folder::new();
+    let records = (0..3).flat_map(|n| record(n).to_event(n.into()).to_bytes());
+    let bytes: Vec<u8> = record_header(Some(7)).into_iter().chain(records).collect();
+    let file = write(&folder, "run.events", &bytes);
+    assert!(printed(&[&file]).ends_with("3 of 3 events of run 7\n"));
+    assert!(printed(&[&file, "--event", "1"]).starts_with("run        7\nevent      1"));
+    assert!(objects(&[&file]).iter().all(|event| event["run"] == 7));
+}
+
 #[cfg(feature = "hdf5")]
 mod recordings {
     use std::time::UNIX_EPOCH;
@@ -230,7 +241,7 @@ mod recordings {
     use super::*;
 
     const ABOUT: About<'_> = About {
-        run: Some(7),
+        run: None,
         overwrite: true,
         program: "a test",
         version: "1",
