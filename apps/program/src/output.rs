@@ -268,10 +268,6 @@ mod tests {
         format!("{:#}", result.err().unwrap())
     }
 
-    fn some(path: &str) -> Option<PathBuf> {
-        Some(path.into())
-    }
-
     #[test]
     fn a_file_that_is_there_is_refused_unless_it_is_forced() {
         let folder = tempfile::tempdir().unwrap();
@@ -300,7 +296,7 @@ mod tests {
             let output = Output::new("--report", Path::new(path), KEEP).unwrap();
             assert!(output.is_special() && output.may_overwrite(), "{path}");
         }
-        let null = some("/dev/null");
+        let null = Some("/dev/null".into());
         let two = [("--report", &null), ("--record", &null)];
         assert!(name_outputs(&two, None, KEEP).unwrap()[1].is_some());
     }
@@ -347,10 +343,10 @@ mod tests {
         assert!(of("r-{run}.h5").contains("give --run"));
         assert!(of("{n}/r.h5").contains("not in that of its folder"));
         assert!(of("{n}-{n}.h5").contains("twice"));
-        let run = some("no-run");
+        let run = Some("no-run".into());
         let same = [("--record", &run), ("--report", &run)];
         assert!(told(name_outputs(&same, None, KEEP)).contains("--record no-run and --report"));
-        let [run] = name_outputs(&[("--record", &some("{run}/x"))], Some(2), KEEP).unwrap();
+        let [run] = name_outputs(&[("--record", &Some("{run}/x".into()))], Some(2), KEEP).unwrap();
         assert_eq!(run.unwrap().path(), Path::new("0002/x"));
     }
 

@@ -76,13 +76,9 @@ fn a_loop_that_stands_still_is_told_by_silence() {
     let mut meals_since = 0;
     running.wait_until("the loop stands still", |_| {
         // A status comes each second: in ten of them a run that works eats often.
-        match until(&socket, "STATUS=")
-            .iter()
-            .any(|m| m.starts_with("WATCHDOG"))
-        {
-            true => meals_since = 0,
-            false => meals_since += 1,
-        }
+        let told = until(&socket, "STATUS=");
+        let ate = told.iter().any(|message| message.starts_with("WATCHDOG"));
+        meals_since = if ate { 0 } else { meals_since + 1 };
         meals_since == 5
     });
     assert!(running.is_alive());
