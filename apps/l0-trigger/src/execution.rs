@@ -27,7 +27,7 @@ pub fn one(
     begun: &mut dyn FnMut(&Arc<Counters>),
 ) -> Result<&'static str> {
     let setup = Setup::new(cli, plan, outputs, registry, clock, &host.stop)?;
-    let eyes = Eyes::open(cli, plan, &setup)?;
+    let eyes = Eyes::open(cli, plan, &setup, outputs.run)?;
     // Only now: a run that never was leaves no report.
     let file = outputs
         .report

@@ -22,7 +22,7 @@ pub struct Eyes {
 
 impl Eyes {
     /// Listens where the command line says.
-    pub fn open(cli: &Cli, plan: &Plan, setup: &Setup) -> Result<Self> {
+    pub fn open(cli: &Cli, plan: &Plan, setup: &Setup, run: Option<u32>) -> Result<Self> {
         let loops = plan.cpus();
         let counters = &setup.counters;
         let views = &counters.books.ports;
@@ -34,7 +34,7 @@ impl Eyes {
                 let shown = Shown {
                     counters: Arc::clone(counters),
                     config: plan.config.clone(),
-                    about: About::new(cli.config.as_deref(), SystemTime::now()),
+                    about: About::new(cli.config.as_deref(), SystemTime::now(), run),
                     gallery: collector.gallery(),
                     history,
                     started,

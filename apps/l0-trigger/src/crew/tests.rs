@@ -71,7 +71,7 @@ fn run_with(fate: Fate, keeps: bool) -> (Report, Result<()>) {
     let worker = std::mem::replace(&mut setup.workers[0].worker, fated.remove(0));
     // A worker that waits is still there for the trigger's stage, and does nothing.
     let _kept = keeps.then_some(worker);
-    let eyes = Eyes::open(&cli, &plan, &setup).unwrap();
+    let eyes = Eyes::open(&cli, &plan, &setup, None).unwrap();
     let host = Host {
         run: None,
         quit: stop.clone(),

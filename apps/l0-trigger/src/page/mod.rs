@@ -71,17 +71,17 @@ pub struct About {
     config: Option<String>,
     /// Its number, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub run: Option<u64>,
+    run: Option<u32>,
 }
 
 impl About {
-    pub fn new(config: Option<&Path>, started: SystemTime) -> Self {
+    pub fn new(config: Option<&Path>, started: SystemTime, run: Option<u32>) -> Self {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
         Self {
             host: host.unwrap_or_default().trim().to_owned(),
             started_unix_s: event::unix_s(started),
             config: config.map(|path| path.display().to_string()),
-            run: None,
+            run,
         }
     }
 }

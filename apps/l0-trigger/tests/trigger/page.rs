@@ -173,6 +173,8 @@ fn the_page_tells_which_run_it_is_and_how_it_went() {
         "127.0.0.1:0",
         "--truth",
         &truth,
+        "--run",
+        "12",
     ];
     let mut running = start(&[&arguments[..], &["--config", &config]].concat());
     let address = running.address("the run page is at http://");
@@ -180,7 +182,7 @@ fn the_page_tells_which_run_it_is_and_how_it_went() {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     assert_eq!(told["about"]["host"], host.trim());
     assert_eq!(told["about"]["config"], config);
-    assert_eq!(told["about"].get("run"), None, "it was given none");
+    assert_eq!(told["about"]["run"], 12);
     assert_eq!(told["ports"][0]["spec"], "loopback");
 
     let notes = |path: &str| json(&address, path)["notes"].as_array().unwrap().clone();
