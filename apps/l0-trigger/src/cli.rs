@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use pollux_pmd::lcore::idle::IdlePolicy;
-use pollux_program::{ClockOption, Cpus, address, metrics, seconds};
+use pollux_program::{ClockOption, Cpus, Json, address, metrics, seconds};
 
 use crate::reference::Form;
 
@@ -21,7 +21,11 @@ use crate::outputs::RunOptions;
 #[derive(Debug, Parser)]
 #[command(version, after_help = AFTER_HELP)]
 pub struct Cli {
-    /// Port to receive on; may be given several times
+    /// Ports to receive on
+    #[arg(value_name = "PORT")]
+    before: Vec<String>,
+
+    /// One more port to receive on; may be given several times
     #[arg(long = "port", value_name = "SPEC")]
     pub ports: Vec<String>,
 
@@ -66,6 +70,12 @@ pub struct Cli {
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
 
+    /// Print the report as JSON instead of as text; with FILE, write it there, as --report does
+    ///
+    /// Give it behind the ports, or as --json=FILE: what follows is taken for the file.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = Json::STDOUT)]
+    pub json: Option<Json>,
+
     #[command(flatten)]
     pub metrics: metrics::Options,
 
@@ -108,6 +118,15 @@ pub struct Cli {
     /// Print nothing but errors, changes of the rules, and the report
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+impl Cli {
+    /// Reads the command line of the program; ends it where that cannot be read.
+    pub fn read() -> Self {
+        let mut cli = Self::parse();
+        cli.ports.splice(0..0, std::mem::take(&mut cli.before));
+        cli
+    }
 }
 
 const AFTER_HELP: &str = "\

@@ -29,15 +29,18 @@ pub fn one(
     let setup = Setup::new(cli, plan, outputs, registry, clock, &host.stop)?;
     let eyes = Eyes::open(cli, plan, &setup, outputs.run)?;
     // Only now: a run that never was leaves no report.
-    let file = outputs
-        .report
-        .as_ref()
-        .map(ReportFile::create)
-        .transpose()?;
+    let files = [&outputs.report, &outputs.json].into_iter().flatten();
+    let files: Vec<_> = files.map(ReportFile::create).collect::<Result<_>>()?;
     begun(&setup.counters);
     let (report, end) = run::run(cli, plan, setup, eyes, host)?;
-    let printed = pollux_program::print(report.to_text());
-    file.map_or(Ok(()), |file| file.write(&report))?;
+    let printed = if outputs.prints_json {
+        pollux_program::print_json(&report)
+    } else {
+        pollux_program::print(report.to_text())
+    };
+    for file in files {
+        file.write(&report)?;
+    }
     end?;
     printed?;
     ensure!(

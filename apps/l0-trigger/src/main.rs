@@ -41,7 +41,6 @@ mod worker;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use clap::Parser;
 use pollux_pmd::{Registry, TscClock};
 use pollux_program::{Failure, Service};
 
@@ -56,7 +55,7 @@ use crate::run::Host;
 const QUIET: &str = "error,l0_trigger::reload=info";
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::read();
     pollux_program::log_to_stderr(if cli.quiet { QUIET } else { "info" });
     pollux_program::exit(job(&cli))
 }

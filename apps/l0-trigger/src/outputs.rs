@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
-use pollux_program::{Output, Overwrite, Rotation, RotationOptions, name_outputs};
+use pollux_program::{Json, Output, Overwrite, Rotation, RotationOptions, name_outputs};
 
 use crate::cli::Cli;
 
@@ -37,6 +37,10 @@ pub struct Outputs {
     pub record: Option<Output>,
     pub rotation: Rotation,
     pub report: Option<Output>,
+    /// Of `--json FILE`.
+    pub json: Option<Output>,
+    /// Whether the report is printed as JSON.
+    pub prints_json: bool,
 }
 
 /// What the command line says of the files of each run.
@@ -45,6 +49,7 @@ pub struct Naming {
     events_out: Option<PathBuf>,
     record: Option<PathBuf>,
     report: Option<PathBuf>,
+    json: Option<Json>,
     overwrite: Overwrite,
     rotation: Rotation,
 }
@@ -60,6 +65,7 @@ impl Naming {
             events_out: cli.events_out.clone(),
             record: cli.record.clone(),
             report: cli.report.clone(),
+            json: cli.json.clone(),
             overwrite: cli.runs.overwrite,
             rotation,
         })
@@ -67,12 +73,15 @@ impl Naming {
 
     /// The files of a run.
     pub fn name(&self, run: Option<u32>) -> Result<Outputs> {
+        let json = self.json.as_ref().and_then(Json::file);
         let files = [
             ("--events-out", &self.events_out),
             ("--record", &self.record),
             ("--report", &self.report),
+            ("--json", &json.map(PathBuf::from)),
         ];
-        let [recording, record, report] = name_outputs(&files, run, self.overwrite)?;
+        let prints_json = self.json.is_some() && json.is_none();
+        let [recording, record, report, json] = name_outputs(&files, run, self.overwrite)?;
         let rotation = self.rotation;
         if let Some(record) = record.as_ref().filter(|_| rotation.is_on()) {
             // The first of its files; later ones are looked for when they begin.
@@ -84,6 +93,8 @@ impl Naming {
             record,
             rotation,
             report,
+            json,
+            prints_json,
         })
     }
 }

@@ -10,7 +10,7 @@ use clap::Parser;
 use pollux_emulator::config::{Arrival, EmulatorConfig};
 use pollux_emulator::physics::Rings;
 use pollux_pmd::net::MacAddr;
-use pollux_program::{ClockOption, Cpus, Overwrite, metrics, seconds};
+use pollux_program::{ClockOption, Cpus, Json, Overwrite, metrics, seconds};
 
 /// Emulated RICH readout boards: sends compressed hits of events with a known truth to a trigger,
 /// at a given rate and with faults on demand, and checks the decisions that come back.
@@ -21,8 +21,12 @@ use pollux_program::{ClockOption, Cpus, Overwrite, metrics, seconds};
 #[command(version, allow_negative_numbers = true, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
     /// Send through a port: af_packet:IF, pcap:tx=FILE, ...
-    #[arg(long, value_name = "SPEC", conflicts_with = "udp")]
-    #[arg(required_unless_present_any = ["udp", "check"])]
+    #[arg(value_name = "PORT", conflicts_with = "udp")]
+    #[arg(required_unless_present_any = ["port", "udp", "check"])]
+    place: Option<String>,
+
+    /// The same, as an option
+    #[arg(long, value_name = "SPEC", conflicts_with_all = ["udp", "place"])]
     pub(crate) port: Option<String>,
 
     /// Send through the kernel's UDP sockets to this address; board b sends to port PORT + b
@@ -140,6 +144,12 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
 
+    /// Print the report as JSON instead of as text; with FILE, write it there, as --report does
+    ///
+    /// Give it behind the ports, or as --json=FILE: what follows is taken for the file.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = Json::STDOUT)]
+    pub(crate) json: Option<Json>,
+
     #[command(flatten)]
     pub(crate) overwrite: Overwrite,
 
@@ -153,6 +163,15 @@ pub(crate) struct Cli {
     /// Print nothing but errors and the report
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+impl Cli {
+    /// Reads the command line of the program; ends it where that cannot be read.
+    pub(crate) fn read() -> Self {
+        let mut cli = Self::parse();
+        cli.port = cli.port.or(cli.place.take());
+        cli
+    }
 }
 
 const AFTER_HELP: &str = "\

@@ -1,6 +1,7 @@
 //! One run of the program: opens, launches the loop, keeps house, stops in order.
 
 use std::io::{BufWriter, Write as _};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,9 @@ use pollux_pmd::lcore::{self, StopFlag};
 use pollux_pmd::{Ledger, Port, PortConfig, PortSpec, Registry, Started, StartedPort, TscClock};
 use pollux_program::metrics::{self, Books, Watch};
 use pollux_program::ports::{self, PortView};
-use pollux_program::{Cpus, Failure, Output, ReportFile, name_outputs, print, say};
+use pollux_program::{
+    Cpus, Failure, Json, Output, ReportFile, name_outputs, print, print_json, say,
+};
 
 use crate::cli::Cli;
 use crate::page;
@@ -53,9 +56,12 @@ pub(crate) fn run(cli: &Cli) -> Result<(), Failure> {
         Some(spec) => through_port(&registry, spec, config, &keeper)?,
         None => through_sockets(&config, &keeper)?,
     };
-    let printed = print(&run);
-    if let Some(report) = &outputs.report {
-        ReportFile::create(report)?.write(&run.json())?;
+    let printed = match &cli.json {
+        Some(json) if json.file().is_none() => print_json(&run.json()),
+        _ => print(&run),
+    };
+    for file in [&outputs.report, &outputs.json].into_iter().flatten() {
+        ReportFile::create(file)?.write(&run.json())?;
     }
     run.verdict().map_err(Failure::Run)?;
     Ok(printed?)
@@ -146,20 +152,25 @@ struct Outputs {
     truth_out: Option<Output>,
     truth_events: Option<Output>,
     report: Option<Output>,
+    /// Of `--json FILE`.
+    json: Option<Output>,
 }
 
 impl Outputs {
     fn new(cli: &Cli) -> anyhow::Result<Self> {
+        let json = cli.json.as_ref().and_then(Json::file);
         let files = [
             ("--truth-out", &cli.truth_out),
             ("--truth-events", &cli.truth_events),
             ("--report", &cli.report),
+            ("--json", &json.map(PathBuf::from)),
         ];
-        let [truth_out, truth_events, report] = name_outputs(&files, None, cli.overwrite)?;
+        let [truth_out, truth_events, report, json] = name_outputs(&files, None, cli.overwrite)?;
         Ok(Self {
             truth_out,
             truth_events,
             report,
+            json,
         })
     }
 }

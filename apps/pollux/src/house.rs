@@ -15,7 +15,10 @@ use pollux_pmd::lcore::{self, Lcore, StopFlag};
 use pollux_pmd::{Ledger, Port, Started};
 use pollux_program::metrics::{self, Books, Watch};
 use pollux_program::ports::PortView;
-use pollux_program::{Cpus, Failure, Output, Overwrite, ReportFile, print, say, seconds};
+use pollux_program::{
+    Cpus, Failure, Json, Output, Overwrite, ReportFile, name_outputs, print, print_json, say,
+    seconds,
+};
 use serde::Serialize;
 
 use self::meter::Meter;
@@ -42,6 +45,12 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
+    /// Print the report as JSON instead of as text; with FILE, write it there, as --report does
+    ///
+    /// Give it behind the ports, or as --json=FILE: what follows is taken for the file.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = Json::STDOUT)]
+    json: Option<Json>,
+
     #[command(flatten)]
     pub(crate) overwrite: Overwrite,
 
@@ -61,7 +70,9 @@ pub(crate) struct House {
     cores: Vec<usize>,
     duration: Option<Duration>,
     quiet: bool,
-    report: Option<Output>,
+    /// Of `--report` and `--json FILE`.
+    reports: [Option<Output>; 2],
+    prints_json: bool,
     metrics: metrics::Options,
 }
 
@@ -69,7 +80,7 @@ pub(crate) struct House {
 pub(crate) struct Begun {
     at: Instant,
     cores: Vec<report::Core>,
-    report: Option<ReportFile>,
+    told: Told,
 }
 
 /// The loops of a run have ended.
@@ -78,7 +89,13 @@ pub(crate) struct Ended<T> {
     pub(crate) loops: Vec<T>,
     pub(crate) elapsed: Duration,
     cores: Vec<report::Core>,
-    report: Option<ReportFile>,
+    told: Told,
+}
+
+/// How the report is told.
+struct Told {
+    files: Vec<ReportFile>,
+    prints_json: bool,
 }
 
 impl House {
@@ -89,16 +106,20 @@ impl House {
             let allowed = lcore::expect_allowed(cpu).context("--cores");
             allowed.map_err(Failure::Usage)?;
         }
-        let report = options.report.as_deref();
-        let report = report.map(|path| Output::new("--report", path, options.overwrite));
-        let report = report.transpose().map_err(Failure::Usage)?;
+        let file = options.json.as_ref().and_then(Json::file);
+        let files = [
+            ("--report", &options.report),
+            ("--json", &file.map(PathBuf::from)),
+        ];
+        let reports = name_outputs(&files, None, options.overwrite).map_err(Failure::Usage)?;
         Ok(Self {
             stop: pollux_program::stop_on_signals().context("cannot handle signals")?,
             latencies: Latencies::default(),
             cores,
             duration: options.duration,
             quiet: options.quiet,
-            report,
+            reports,
+            prints_json: options.json.is_some() && file.is_none(),
             metrics: options.metrics,
         })
     }
@@ -131,7 +152,8 @@ impl House {
     /// Begins a run, whose loops have these roles: one for each of the cores. Only now, when all
     /// ports are open, is the report's file made: a run that never was leaves none.
     pub(crate) fn begin(&self, roles: &[&'static str]) -> anyhow::Result<Begun> {
-        let report = self.report.as_ref().map(ReportFile::create).transpose()?;
+        let reports = self.reports.iter().flatten();
+        let files = reports.map(ReportFile::create).collect::<Result<_, _>>()?;
         let cores = self.cores.iter().zip(roles);
         let cores = cores.map(|(&cpu, role)| report::Core {
             role,
@@ -140,7 +162,10 @@ impl House {
         });
         Ok(Begun {
             cores: cores.collect(),
-            report,
+            told: Told {
+                files,
+                prints_json: self.prints_json,
+            },
             at: Instant::now(),
         })
     }
@@ -238,7 +263,7 @@ impl Begun {
             loops,
             elapsed,
             cores: self.cores,
-            report: self.report,
+            told: self.told,
         }
     }
 
@@ -273,18 +298,12 @@ impl<T> Ended<T> {
         ledger: &Ledger,
         stopped: Result<(), impl Into<Failure>>,
     ) -> Result<(), Failure> {
-        self.write(report, print(report), ledger, stopped)
-    }
-
-    /// The same with a report that has been printed.
-    pub(crate) fn write(
-        self,
-        report: &impl Serialize,
-        printed: anyhow::Result<()>,
-        ledger: &Ledger,
-        stopped: Result<(), impl Into<Failure>>,
-    ) -> Result<(), Failure> {
-        if let Some(file) = self.report {
+        let printed = if self.told.prints_json {
+            print_json(report)
+        } else {
+            print(report)
+        };
+        for file in self.told.files {
             file.write(report)?;
         }
         printed?;

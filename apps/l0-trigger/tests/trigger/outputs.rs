@@ -133,3 +133,22 @@ fn a_run_with_a_number_says_so() {
         .expect(2)
         .expect_message(&["{run}", "--run"]);
 }
+
+/// A port may stand without `--port`; the report is printed as JSON, or written beside the text.
+#[test]
+fn json_is_printed_or_written() {
+    let folder = Folder::new();
+    let capture = folder.path("boards.pcapng");
+    record(&boards(320), &capture);
+    let (port, file) = (pcap_port(&capture), folder.arg("run.json"));
+    let printed = run(&[&*port, "--json"]).expect(0);
+    let printed: Value = serde_json::from_str(&printed.stdout).unwrap();
+    let shown = run(&[&*port, "--json", &file]).expect(0);
+    assert!(shown.stdout.contains("ledger"), "{}", shown.stdout);
+    let written = json(Path::new(&file));
+    for report in [&printed, &written] {
+        assert_eq!(number(&report["events"], "built"), 320);
+    }
+    run(&[&*port, "--json", &file]).expect(2);
+    run(&["nosuch:port"]).expect_usage(&["no driver `nosuch`"]);
+}

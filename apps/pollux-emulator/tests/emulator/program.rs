@@ -441,3 +441,25 @@ fn decisions_come_back_through_sockets() {
     assert_eq!(report["ledger"]["dropped"]["malformed"], 1);
     assert_eq!(report["ledger"]["balanced"], true);
 }
+
+/// A port may stand without `--port`; the report is printed as JSON, or written beside the text.
+#[test]
+fn json_is_printed_or_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (first, second, file) = (path("a.pcapng"), path("b.pcapng"), path("run.json"));
+    let printed = succeed(&format!("pcap:tx={first} --events 64 --json"));
+    let printed: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    succeed(&format!(
+        "--port pcap:tx={second} --events 64 --json {file}"
+    ));
+    let written: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    assert!(printed["frames_sent"].as_u64().unwrap() > 0);
+    assert_eq!(printed["frames_sent"], written["frames_sent"]);
+    assert_eq!(
+        fs::read(first).unwrap().len(),
+        fs::read(second).unwrap().len()
+    );
+    let two = run(&format!("pcap:tx={file} --port pcap:tx={file}"));
+    assert_eq!(two.status.code(), Some(2));
+}

@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use pollux_pmd::mempool::{Mempool, PoolConfig};
 use pollux_pmd::{Capabilities, LatencyHistogram, Ledger, PortConfig, Registry};
-use pollux_program::{Failure, Output, print, say, seconds};
+use pollux_program::{Failure, Output, say, seconds};
 
 use self::report::{Report, SizeReport};
 use self::search::{Critical, Search};
@@ -32,7 +32,7 @@ const CHECK_SEQUENCE: u16 = 4;
 /// How often a trial is made, at most, until one is not disturbed.
 const ATTEMPTS: u32 = 4;
 
-/// The rate at which frames begin to be lost between two ports.
+/// The rate at which frames begin to be lost between two ports
 ///
 /// At each rate --trials trials are made (RFC 2544 section 26.1): a trial sends for --trial
 /// seconds, waits for what is on its way, and was loss-free if all came, unchanged. The critical
@@ -122,10 +122,6 @@ pub(crate) struct Args {
     #[command(flatten)]
     ends: Ends,
 
-    /// Print the report as JSON
-    #[arg(long, help_heading = "Run")]
-    json: bool,
-
     /// Write the curves as an SVG picture
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     plot: Option<PathBuf>,
@@ -205,13 +201,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let mut ended = begun.end(Vec::<()>::new(), elapsed);
     let base = ended.base("bench", &views, &ledger);
     let report = Report::new(base, args, complete, sizes);
-    let printed = if args.json {
-        let json = serde_json::to_string_pretty(&report).context("--json")?;
-        print(format_args!("{json}\n"))
-    } else {
-        print(&report)
-    };
-    ended.write(&report, printed, &ledger, stopped)?;
+    ended.finish(&report, &ledger, stopped)?;
     if ledger.balance().delivered == 0 {
         filtered.tell();
     }

@@ -37,7 +37,7 @@ const CACHE: usize = 512;
 /// Descriptors in each queue's ring.
 const RING: usize = 1024;
 
-/// Frames into pcapng files, with stamps in nanoseconds, and what was lost with them.
+/// Frames into pcapng files, with stamps in nanoseconds, and what was lost with them
 ///
 /// A loop receives, and a thread beside it writes: a disk that is slow never holds up the loop.
 /// Between them --buffer frames can wait; what finds no room there is lost and counted. Frames of a

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use pollux_program::{Cpus, Failure, seconds};
+use pollux_program::{Cpus, Failure, Json, JsonReport, Overwrite, seconds};
 
 use self::finding::Finding;
 use self::machine::Machine;
@@ -48,12 +48,15 @@ use crate::sys::Sys;
     after_help = "Exit status: 0 when nothing is bad, 1 when something is or it failed, 2 on a wrong option."
 )]
 pub(crate) struct Args {
-    /// Print the findings as JSON
+    /// Print the findings as JSON instead of as text; with FILE, write them there beside the text
     ///
     /// {schema: 1, cores, levels: {level: count}, findings: [{topic, check, subject, level, found,
     /// why, mend: {run | boot | option | look: text}}]}; subject and mend only where there is one.
-    #[arg(long)]
-    json: bool,
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = Json::STDOUT)]
+    json: Option<Json>,
+
+    #[command(flatten)]
+    overwrite: Overwrite,
 
     /// CPUs that loops are to run on [default: the isolated ones, or all]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -132,6 +135,7 @@ const TOPICS: &[(&str, &[Examine])] = &[
 
 /// Examines the machine, and prints the report.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let json = JsonReport::new(args.json.as_ref(), args.overwrite)?;
     let mut asked = Cpus::of(&args.cores);
     asked.sort_unstable();
     asked.dedup();
@@ -155,7 +159,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         });
     }
     let report = Report::new(&machine.cores, topics);
-    report.print(args.json)?;
+    report.tell(json)?;
     match report.bad() {
         0 => Ok(()),
         1 => Err(anyhow!("1 finding is bad").into()),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use pollux_program::print_with;
+use pollux_program::JsonReport;
 use serde::Serialize;
 
 use super::finding::{Finding, Level, Mend};
@@ -54,16 +54,8 @@ impl Report {
         self.count(Level::Bad)
     }
 
-    pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {
-        print_with(|out| {
-            if json {
-                serde_json::to_writer_pretty(&mut *out, &self.document())?;
-                writeln!(out)
-            } else {
-                self.write_text(out)
-            }
-        })
-        .map(drop)
+    pub(super) fn tell(&self, json: JsonReport) -> anyhow::Result<()> {
+        json.tell(&self.document(), |out| self.write_text(out))
     }
 
     fn document(&self) -> Document<'_> {

@@ -20,7 +20,7 @@ const CHUNK: usize = 4096;
 /// A unit of a time: 25/256 ns.
 const FINE_NS: f64 = 25.0 / 256.0;
 
-/// List, print and draw the events of a file.
+/// List, print and draw the events of a file
 ///
 /// Reads event files (l0-trigger --events-out) and, in programs built with --features hdf5,
 /// recordings with hits (l0-trigger --record). Events are numbered from 0, in the order of their

@@ -23,7 +23,7 @@ use crate::quota::Quota;
 /// Buffers in each loop's own cache.
 const CACHE: usize = 512;
 
-/// From port to port, as testpmd does.
+/// From port to port, as testpmd does
 ///
 /// Between two ports, what one receives the other sends, both ways at once; on one port, frames go
 /// back out of it. Where a port cannot receive or cannot send, that way is left out. Queue n of

@@ -33,7 +33,7 @@ const CACHE: usize = 512;
 /// Bytes of a frame, where nobody says how many.
 const SIZE: u16 = 64;
 
-/// UDP flows at a rate, whose every byte can be checked at the other end.
+/// UDP flows at a rate, whose every byte can be checked at the other end
 ///
 /// Each payload begins with the number of its flow, its number in the flow and the time when it
 /// was made, and goes on with bytes that follow from --pattern and --seed

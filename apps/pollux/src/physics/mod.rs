@@ -15,7 +15,7 @@ use clap::ValueEnum;
 use pollux_emulator::physics::ModelConfig;
 use pollux_pipelines::rich::find::{self, FinderConfig};
 use pollux_pmd::lcore::StopFlag;
-use pollux_program::{Failure, Output, Overwrite, ReportFile, print};
+use pollux_program::{Failure, Json, JsonReport, Overwrite};
 use serde::Serialize;
 
 use self::momentum::{MomentumRow, SeparationRow};
@@ -53,9 +53,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = FinderConfig::default().searches, value_parser = clap::value_parser!(u8).range(1..=8))]
     searches: u8,
 
-    /// Write the rows as JSON
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    /// Print the rows as JSON instead of as tables; with FILE, write them there beside the tables
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = Json::STDOUT)]
+    json: Option<Json>,
 
     #[command(flatten)]
     overwrite: Overwrite,
@@ -157,10 +157,7 @@ impl Found {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let stop = pollux_program::stop_on_signals().context("cannot handle signals")?;
     // Before the work: a path that cannot be written is told at once.
-    let json = args.json.as_deref();
-    let json = json.map(|path| Output::new("--json", path, args.overwrite));
-    let json = json.transpose().map_err(Failure::Usage)?;
-    let json = json.as_ref().map(ReportFile::create).transpose()?;
+    let json = JsonReport::new(args.json.as_ref(), args.overwrite)?;
     if let Some(folder) = &args.docs {
         fs::read_dir(folder).with_context(|| format!("--docs {}", folder.display()))?;
     }
@@ -172,17 +169,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let found = Found::by(&study(args.method), &stop)?;
     let report = found.report();
-    let printed = print(format_args!(
-        "{}\n{}\n{}\n{}",
-        page::table(report.rows),
-        page::table(report.shared),
-        page::momenta(report.momentum),
-        page::separation(report.separation)
-    ));
-    if let Some(json) = json {
-        json.write(&report)?;
-    }
-    printed?;
+    json.tell(&report, |out| {
+        write!(
+            out,
+            "{}\n{}\n{}\n{}",
+            page::table(report.rows),
+            page::table(report.shared),
+            page::momenta(report.momentum),
+            page::separation(report.separation)
+        )
+    })?;
     if let Some(folder) = &args.docs {
         // The page is about triplets; of the other method it has the first rows.
         let files = match args.method {

@@ -3,12 +3,10 @@
 mod catalogue;
 mod text;
 
-use std::io;
 use std::path::PathBuf;
 
 use pollux_pmd::Registry;
-use pollux_program::{Failure, print_with};
-use serde::Serialize;
+use pollux_program::{Failure, Json, JsonReport, Overwrite};
 
 use self::catalogue::{Catalogue, Drivers};
 use crate::sys::Sys;
@@ -22,15 +20,18 @@ use crate::sys::Sys;
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0, 1 when the list cannot be written, 2 on a wrong option.")]
 pub(crate) struct Args {
-    /// Print the list as JSON
+    /// Print the list as JSON instead of as text; with FILE, write it there beside the text
     ///
     /// {schema: 1, ports: [{spec, driver, state: usable | unusable | form, why}], interfaces:
     /// [{name, up, carrier, mac, mtu, speed_mbit, driver}], pci: [{address, ids, driver, node,
     /// iommu_group, speed_gts, width, interfaces, why}]}; with --drivers {schema: 1, drivers:
     /// [{name, form, summary, options: [{key, values, default, text}], features: {name: yes, or how
     /// far}}]}. What is not known is not there.
-    #[arg(long)]
-    json: bool,
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = Json::STDOUT)]
+    json: Option<Json>,
+
+    #[command(flatten)]
+    overwrite: Overwrite,
 
     /// List the drivers instead: their options, and what they can do
     #[arg(long)]
@@ -48,27 +49,13 @@ pub(crate) struct Args {
 
 /// Prints the list.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
+    let json = JsonReport::new(args.json.as_ref(), args.overwrite)?;
     if args.drivers {
-        print(&Drivers::of(registry), args.json, text::drivers)?;
+        let drivers = Drivers::of(registry);
+        json.tell(&drivers, |out| text::drivers(&drivers, out))?;
     } else {
         let catalogue = Catalogue::of(&Sys::new(&args.root), registry);
-        print(&catalogue, args.json, text::catalogue)?;
+        json.tell(&catalogue, |out| text::catalogue(&catalogue, out))?;
     }
     Ok(())
-}
-
-fn print<T: Serialize>(
-    list: &T,
-    json: bool,
-    text: fn(&T, &mut dyn io::Write) -> io::Result<()>,
-) -> anyhow::Result<()> {
-    print_with(|out| {
-        if json {
-            serde_json::to_writer_pretty(&mut *out, list)?;
-            writeln!(out)
-        } else {
-            text(list, out)
-        }
-    })
-    .map(drop)
 }

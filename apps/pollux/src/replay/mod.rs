@@ -22,7 +22,7 @@ use crate::house::{Base, House, Options, Quantiles, Rig};
 /// Buffers in the loop's own cache.
 const CACHE: usize = 512;
 
-/// A recording sent again, at its own pace or another, with faults on demand.
+/// A recording sent again, at its own pace or another, with faults on demand
 ///
 /// Reads pcap and pcapng, plain or compressed by gzip or zstd. Frames are sent when they are due: at
 /// the recorded distances, divided by --speed. A port that is a file is written at once, and its

@@ -18,11 +18,11 @@ use pollux_pmd::net::{ParseOptions, Reassembler, ReassemblyConfig};
 use pollux_pmd::{Ledger, Port, PortConfig, Probed, Registry, RxQueue, StartedPort};
 use pollux_program::metrics::{self, Books, Watch};
 use pollux_program::ports::PortView;
-use pollux_program::{Failure, ports, print_with, seconds};
+use pollux_program::{Failure, Json, JsonReport, Overwrite, ports, seconds};
 
 use self::listener::Listener;
 use self::report::Report;
-use self::senders::{Reader, Senders};
+use self::senders::Senders;
 use self::view::View;
 use crate::promisc::Promisc;
 
@@ -50,18 +50,27 @@ const BUFFERS_PER_QUEUE: usize = 4096;
 /// Example: pollux streams --port pcap:rx=run7.pcap --json
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Port to listen to; of several, the senders are summed
-    #[arg(long = "port", value_name = "SPEC", required = true)]
+    /// Ports to listen to; of several, the senders are summed
+    #[arg(value_name = "PORT", required_unless_present = "more")]
     ports: Vec<String>,
 
-    /// Print the report as JSON
+    /// One more port
+    #[arg(long = "port", id = "more", value_name = "SPEC")]
+    more: Vec<String>,
+
+    /// Print the report as JSON instead of as text; with FILE, write it there beside the text
+    ///
+    /// Give it behind the ports, or as --json=FILE: what follows is taken for the file.
     ///
     /// {streams: [{src_ip, dst_port, packets, bytes, to: [{dst_ip, vlans}], rate_pps, rate_bps}],
     /// dropped: {cause: count}, from_wire, delivered, balanced}, and other: {packets, bytes} where
     /// some senders are not listed, and unseen: [{spec, unpolled_queues}] of ports that have fewer
     /// queues than their devices (docs/formats/toolbox.md).
-    #[arg(long)]
-    json: bool,
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = Json::STDOUT)]
+    json: Option<Json>,
+
+    #[command(flatten)]
+    overwrite: Overwrite,
 
     /// Receive queues of each port [default: as many as its device shares frames out over]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -102,7 +111,9 @@ pub(crate) struct Args {
 
 /// Listens, and prints the report.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
-    let (opened, filtered) = args.promisc.open(registry, &args.ports)?;
+    let json = JsonReport::new(args.json.as_ref(), args.overwrite)?;
+    let specs = [&args.ports[..], &args.more].concat();
+    let (opened, filtered) = args.promisc.open(registry, &specs)?;
     let recorded = opened.iter().all(|port| port.capabilities().recorded);
     let queues = |port: &Port<Probed>| ports::rx_queues(port, args.queues);
     let all_queues: usize = opened.iter().map(|port| usize::from(queues(port))).sum();
@@ -198,7 +209,10 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
         view.clear();
     }
     let span = if recorded { heard.recorded } else { elapsed };
-    let printed = print(args, &reader, &ledger, &views, span);
+    let report = |top| Report::new(&reader, &[], &ledger.balance(), top, span).with_unseen(&views);
+    let table = report(args.top.unwrap_or(ROWS));
+    let all = report(args.top.unwrap_or(usize::MAX));
+    let printed = json.tell(&all, |out| table.write(out));
     if ledger.balance().from_wire == 0 {
         filtered.tell();
     }
@@ -213,31 +227,4 @@ fn reassemblers(queues: &[RxQueue]) -> anyhow::Result<Vec<(u16, Reassembler)>> {
     ports.dedup();
     let reassembler = |port| Ok((port, Reassembler::new(ReassemblyConfig::default())?));
     ports.into_iter().map(reassembler).collect()
-}
-
-fn print(
-    args: &Args,
-    reader: &Reader,
-    ledger: &Ledger,
-    ports: &[PortView],
-    span: Duration,
-) -> anyhow::Result<()> {
-    let top = args
-        .top
-        .unwrap_or(if args.json { usize::MAX } else { ROWS });
-    let report = Report::new(reader, &[], &ledger.balance(), top, span).with_unseen(ports);
-    print_with(|out| {
-        if args.json {
-            serde_json::to_writer_pretty(&mut *out, &report)?;
-            return writeln!(out);
-        }
-        let verdict = if report.balanced {
-            "balances"
-        } else {
-            "does not balance"
-        };
-        report.write_table(out)?;
-        writeln!(out, "The loss ledger {verdict}.")
-    })
-    .map(drop)
 }

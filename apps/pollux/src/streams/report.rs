@@ -144,6 +144,17 @@ impl Report {
         self
     }
 
+    /// For people, with what the ledger says.
+    pub(super) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let verdict = if self.balanced {
+            "balances"
+        } else {
+            "does not balance"
+        };
+        self.write_table(out)?;
+        writeln!(out, "The loss ledger {verdict}.")
+    }
+
     /// For people.
     pub(super) fn write_table(&self, out: &mut dyn Write) -> io::Result<()> {
         let head = [

@@ -29,7 +29,7 @@ const CACHE: usize = 512;
 const WAIT: Duration = Duration::from_secs(30);
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Whether what `pollux generate` sent came: all of it, unchanged, once, in order.
+/// Whether what `pollux generate` sent came: all of it, unchanged, once, in order
 ///
 /// Every byte of each datagram is held against what its header, --pattern and --seed say
 /// (docs/formats/generator.md); they must be those of the generator. Other frames are counted as
