@@ -177,17 +177,17 @@ fn all_queues_of_an_interface_are_captured() {
     assert_eq!(all["ports"][0].get("unpolled_queues"), None);
 
     // Half of them, and it says so while it runs, in its text and in its report.
-    let half = capture(
-        "half.pcapng",
-        "--filter udp.dst=9000 --queues 2 --count 2000",
-    );
+    let half = capture("half.pcapng", "--filter udp.dst=9000 --queues 2");
     let told = half.stderr();
     assert!(
         told.contains("2 of the 4 queues of va are not received, 2-3"),
         "{told}"
     );
+    half.interrupt();
     let (half, printed) = half.report_and_text(0);
-    assert_eq!(half["accepted"], 2000);
+    // How many go by which queue is the sender's affair.
+    let accepted = half["accepted"].as_u64().unwrap();
+    assert!((1..4000).contains(&accepted), "{accepted}");
     assert_eq!(half["ports"][0]["unpolled_queues"], json!([2, 3]));
     assert!(printed.contains("2 of its device's queues not received, 2-3"));
 }
