@@ -21,13 +21,13 @@ const DST_PORT: u16 = 9000;
 /// Who sends to whom, on the command line.
 #[derive(clap::Args)]
 pub(crate) struct Ends {
-    /// Source of flow 0, of IPv4 or IPv6: 10.0.0.2:1024, [fd00::2]:1024
-    /// [default: 198.18.0.2:1024, or [2001:2::2]:1024 where --dst is of IPv6]
+    /// Source of flow 0, of IPv4 or IPv6: 10.0.0.2:1024, `[fd00::2]:1024`
+    /// [default: 198.18.0.2:1024, or `[2001:2::2]:1024` where --dst is of IPv6]
     #[arg(long, value_name = "IP:PORT", help_heading = "Flows")]
     src: Option<SocketAddr>,
 
     /// Destination of flow 0
-    /// [default: 198.18.0.1:9000, or [2001:2::1]:9000 where --src is of IPv6]
+    /// [default: 198.18.0.1:9000, or `[2001:2::1]:9000` where --src is of IPv6]
     #[arg(long, value_name = "IP:PORT", help_heading = "Flows")]
     dst: Option<SocketAddr>,
 

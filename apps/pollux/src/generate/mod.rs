@@ -51,6 +51,8 @@ const SIZE: u16 = 64;
 ///   pollux generate pcap:tx=flows.pcapng --flows 16 --vary dst-port --size imix --count 100000
 ///   pollux generate af_packet:eth1 --dst [fd00::1]:9000 --size 1500 --count 100000
 ///   pollux generate af_packet:eth1 --rate 1.5Gbps --size 64-1500 --burst 8 --report run.json
+// An address of IPv6 in an example is no link.
+#[allow(rustdoc::broken_intra_doc_links)]
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {

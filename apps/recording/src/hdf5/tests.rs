@@ -211,7 +211,14 @@ fn what_is_no_recording_is_named() {
     let whole = std::fs::read(&path).unwrap();
     std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
     assert!(matches!(told(&path), Error::Hdf5 { .. }), "{}", told(&path));
-    for (version, known) in [(0_u32, false), (1, true), (2, true), (3, true), (4, false)] {
+    for (version, known) in [
+        (0_u32, false),
+        (1, true),
+        (2, true),
+        (3, true),
+        (4, true),
+        (5, false),
+    ] {
         std::fs::write(&path, &whole).unwrap();
         let file = hdf5_metno::File::open_rw(&path).unwrap();
         let attribute = file.attr("pollux_version").unwrap();
