@@ -11,7 +11,7 @@ use crate::support::{Capture, datagram, json_of, text};
 
 #[test]
 fn bad_usage_ends_with_2() {
-    assert!(refused(&[], 2).contains("--port <SPEC>"));
+    assert!(refused(&[], 2).contains("<PORT>"));
     let unknown = refused(&["--port", "pcpa:rx=a"], 2);
     assert!(
         unknown.contains("no driver `pcpa`; there are: loopback, null, pcap"),
