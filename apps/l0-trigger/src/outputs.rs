@@ -35,6 +35,7 @@ pub struct Outputs {
     pub recording: Option<Output>,
     /// Of `--record`.
     pub record: Option<Output>,
+    #[cfg_attr(not(feature = "hdf5"), expect(dead_code))]
     pub rotation: Rotation,
     pub report: Option<Output>,
     /// Of `--json FILE`.

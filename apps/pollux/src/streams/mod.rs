@@ -117,13 +117,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let recorded = opened.iter().all(|port| port.capabilities().recorded);
     let queues = |port: &Port<Probed>| ports::rx_queues(port, args.queues);
     let all_queues: usize = opened.iter().map(|port| usize::from(queues(port))).sum();
-    let pool = Mempool::new(PoolConfig {
-        buffers: BUFFERS_PER_QUEUE * all_queues,
-        // Too small for hugepages to matter, and no reason to warn where there are none.
-        pages: PageSize::Kib4,
-        ..PoolConfig::default()
-    })
-    .context("no memory for packet buffers")?;
+    let pool = pool(all_queues)?;
     let config = PortConfig {
         tx_queues: 0,
         ..PortConfig::new(pool.clone())
@@ -210,15 +204,34 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     }
     let span = if recorded { heard.recorded } else { elapsed };
     let report = |top| Report::new(&reader, &[], &ledger.balance(), top, span).with_unseen(&views);
-    let table = report(args.top.unwrap_or(ROWS));
-    let all = report(args.top.unwrap_or(usize::MAX));
-    let printed = json.tell(&all, |out| table.write(out));
+    let printed = tell(json, args.top, report);
     if ledger.balance().from_wire == 0 {
         filtered.tell();
     }
     stopped?;
     ledger.check().map_err(|imbalance| anyhow!(imbalance))?;
     Ok(printed?)
+}
+
+/// Buffers for so many queues.
+fn pool(queues: usize) -> anyhow::Result<Mempool> {
+    Mempool::new(PoolConfig {
+        buffers: BUFFERS_PER_QUEUE * queues,
+        // Too small for hugepages to matter, and no reason to warn where there are none.
+        pages: PageSize::Kib4,
+        ..PoolConfig::default()
+    })
+    .context("no memory for packet buffers")
+}
+
+/// Prints or writes the report, which is made with so many senders.
+fn tell(
+    json: JsonReport,
+    top: Option<usize>,
+    report: impl Fn(usize) -> Report,
+) -> anyhow::Result<()> {
+    let table = report(top.unwrap_or(ROWS));
+    json.tell(&report(top.unwrap_or(usize::MAX)), |out| table.write(out))
 }
 
 /// One for each port.
