@@ -54,8 +54,8 @@ pub struct Cli {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub queues: Option<u16>,
 
-    /// Stop after so many seconds
-    #[arg(long, value_name = "S", value_parser = seconds)]
+    /// Stop after so long: a number of seconds, or a time like 5min
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub duration: Option<Duration>,
 
     /// Stop after so many events; in the demonstration, emulate so many [default there: 1000000, over card-sim 2000]

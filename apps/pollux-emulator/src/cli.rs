@@ -121,8 +121,8 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "PORT", help_heading = "Addresses")]
     listen: Option<u16>,
 
-    /// Stop after so many seconds
-    #[arg(long, value_name = "S", value_parser = seconds)]
+    /// Stop after so long: a number of seconds, or a time like 5min
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub(crate) duration: Option<Duration>,
 
     /// CPU of the loop; of a list, the first

@@ -37,8 +37,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     cores: Vec<Cpus>,
 
-    /// End after S seconds
-    #[arg(long, visible_alias = "seconds", value_name = "S", value_parser = seconds)]
+    /// End after so long: a number of seconds, or a time like 5min
+    #[arg(long, visible_alias = "seconds", value_name = "TIME", value_parser = seconds)]
     duration: Option<Duration>,
 
     /// Write the report as JSON (docs/formats/toolbox.md)

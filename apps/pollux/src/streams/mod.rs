@@ -76,8 +76,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     queues: Option<u16>,
 
-    /// End after S seconds
-    #[arg(long, value_name = "S", value_parser = seconds)]
+    /// End after so long: a number of seconds, or a time like 5min
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
     duration: Option<Duration>,
 
     /// List only the N busiest senders [default: 20; with --json: all]
