@@ -19,7 +19,7 @@ fn events(frame: &HitsFrame) -> Vec<(u64, Vec<Hit>)> {
         all.push((timestamp, hits.to_vec()));
     }
     assert_eq!(events.remaining(), 0);
-    assert_eq!(all.len(), frame.event_count().into());
+    assert_eq!(all.len(), usize::from(frame.event_count()));
     all
 }
 
