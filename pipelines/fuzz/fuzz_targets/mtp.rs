@@ -17,7 +17,7 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let read: Vec<Primitive> = packet.primitives().collect();
-    assert_eq!(read.len(), packet.count().into());
+    assert_eq!(read.len(), usize::from(packet.count()));
     assert!(read.iter().all(|primitive| primitive.id >> 8 != 0));
     if data.len() > MAX_PACKET {
         return;
