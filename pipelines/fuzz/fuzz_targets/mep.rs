@@ -60,7 +60,7 @@ fuzz_target!(|data: &[u8]| {
             .expect("no longer than it was");
         read += 1;
     }
-    assert_eq!(read, packet.event_count().into());
+    assert_eq!(read, u32::from(packet.event_count()));
     let (bytes, len) = writer.finish();
     assert_eq!(len, data.len());
     let again = MepPacket::parse(&bytes).expect("our own packet");
