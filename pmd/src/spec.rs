@@ -117,8 +117,11 @@ impl fmt::Display for PortSpec {
             .options
             .iter()
             .map(|(key, value)| format!("{key}={value}"));
+        // Behind a colon, a first key with a semicolon would be a target with arguments.
+        let first = self.options.first().filter(|_| self.target.is_none());
+        let colon = first.is_none_or(|(key, _)| !key.contains(';'));
         for (i, part) in self.target.iter().cloned().chain(options).enumerate() {
-            write!(f, "{}{part}", if i == 0 { ':' } else { ',' })?;
+            write!(f, "{}{part}", if i == 0 && colon { ':' } else { ',' })?;
         }
         Ok(())
     }
@@ -300,6 +303,7 @@ mod tests {
             "pci:0000:03:00.0",
             "dpdk:net_af_packet0;iface=eth0,promisc=on",
             "vhost-user:/path.sock,server=1",
+            "null,a;b=on",
         ] {
             assert_eq!(spec.parse::<PortSpec>().unwrap().to_string(), spec);
         }
