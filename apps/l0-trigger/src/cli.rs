@@ -8,9 +8,8 @@ use clap::Parser;
 use pollux_pmd::lcore::idle::IdlePolicy;
 use pollux_program::{ClockOption, Cpus, Json, address, metrics, seconds};
 
-use crate::reference::Form;
-
 use crate::outputs::RunOptions;
+use crate::reference::Form;
 
 /// L0 trigger: receives the RICH's hits by UDP, builds events, finds rings, decides, and answers
 /// within a budget.

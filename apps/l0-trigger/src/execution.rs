@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use pollux_pmd::Registry;
-use pollux_program::ReportFile;
+use pollux_program::Reports;
 
 use crate::cli::Cli;
 use crate::clock::RunClock;
@@ -30,17 +30,11 @@ pub fn one(
     let eyes = Eyes::open(cli, plan, &setup, outputs.run)?;
     // Only now: a run that never was leaves no report.
     let files = [&outputs.report, &outputs.json].into_iter().flatten();
-    let files: Vec<_> = files.map(ReportFile::create).collect::<Result<_>>()?;
+    let reports = Reports::new(outputs.prints_json, files)?;
     begun(&setup.counters);
     let (report, end) = run::run(cli, plan, setup, eyes, host)?;
-    let printed = if outputs.prints_json {
-        pollux_program::print_json(&report)
-    } else {
-        pollux_program::print(report.to_text())
-    };
-    for file in files {
-        file.write(&report)?;
-    }
+    let printed = reports.print(&report, |out| out.write_all(report.to_text().as_bytes()));
+    reports.write(&report)?;
     end?;
     printed?;
     ensure!(

@@ -74,14 +74,14 @@ impl Naming {
 
     /// The files of a run.
     pub fn name(&self, run: Option<u32>) -> Result<Outputs> {
-        let json = self.json.as_ref().and_then(Json::file);
+        let json = self.json.as_ref();
         let files = [
             ("--events-out", &self.events_out),
             ("--record", &self.record),
             ("--report", &self.report),
-            ("--json", &json.map(PathBuf::from)),
+            ("--json", &Json::file_of(json)),
         ];
-        let prints_json = self.json.is_some() && json.is_none();
+        let prints_json = Json::is_printed(json);
         let [recording, record, report, json] = name_outputs(&files, run, self.overwrite)?;
         let rotation = self.rotation;
         if let Some(record) = record.as_ref().filter(|_| rotation.is_on()) {

@@ -1,7 +1,6 @@
 //! One run of the program: opens, launches the loop, keeps house, stops in order.
 
 use std::io::{BufWriter, Write as _};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,9 +16,7 @@ use pollux_pmd::lcore::{self, StopFlag};
 use pollux_pmd::{Ledger, Port, PortConfig, PortSpec, Registry, Started, StartedPort, TscClock};
 use pollux_program::metrics::{self, Books, Watch};
 use pollux_program::ports::{self, PortView};
-use pollux_program::{
-    Cpus, Failure, Json, Output, ReportFile, name_outputs, print, print_json, say,
-};
+use pollux_program::{Cpus, Failure, Json, Output, Reports, name_outputs, print, say};
 
 use crate::cli::Cli;
 use crate::page;
@@ -56,13 +53,11 @@ pub(crate) fn run(cli: &Cli) -> Result<(), Failure> {
         Some(spec) => through_port(&registry, spec, config, &keeper)?,
         None => through_sockets(&config, &keeper)?,
     };
-    let printed = match &cli.json {
-        Some(json) if json.file().is_none() => print_json(&run.json()),
-        _ => print(&run),
-    };
-    for file in [&outputs.report, &outputs.json].into_iter().flatten() {
-        ReportFile::create(file)?.write(&run.json())?;
-    }
+    let files = [&outputs.report, &outputs.json].into_iter().flatten();
+    let reports = Reports::new(Json::is_printed(cli.json.as_ref()), files)?;
+    let report = run.json();
+    let printed = reports.print(&report, |out| write!(out, "{run}"));
+    reports.write(&report)?;
     run.verdict().map_err(Failure::Run)?;
     Ok(printed?)
 }
@@ -158,12 +153,11 @@ struct Outputs {
 
 impl Outputs {
     fn new(cli: &Cli) -> anyhow::Result<Self> {
-        let json = cli.json.as_ref().and_then(Json::file);
         let files = [
             ("--truth-out", &cli.truth_out),
             ("--truth-events", &cli.truth_events),
             ("--report", &cli.report),
-            ("--json", &json.map(PathBuf::from)),
+            ("--json", &Json::file_of(cli.json.as_ref())),
         ];
         let [truth_out, truth_events, report, json] = name_outputs(&files, None, cli.overwrite)?;
         Ok(Self {

@@ -15,10 +15,7 @@ use pollux_pmd::lcore::{self, Lcore, StopFlag};
 use pollux_pmd::{Ledger, Port, Started};
 use pollux_program::metrics::{self, Books, Watch};
 use pollux_program::ports::PortView;
-use pollux_program::{
-    Cpus, Failure, Json, Output, Overwrite, ReportFile, name_outputs, print, print_json, say,
-    seconds,
-};
+use pollux_program::{Cpus, Failure, Json, Output, Overwrite, Reports, name_outputs, say, seconds};
 use serde::Serialize;
 
 use self::meter::Meter;
@@ -80,7 +77,7 @@ pub(crate) struct House {
 pub(crate) struct Begun {
     at: Instant,
     cores: Vec<report::Core>,
-    told: Told,
+    reports: Reports,
 }
 
 /// The loops of a run have ended.
@@ -89,13 +86,7 @@ pub(crate) struct Ended<T> {
     pub(crate) loops: Vec<T>,
     pub(crate) elapsed: Duration,
     cores: Vec<report::Core>,
-    told: Told,
-}
-
-/// How the report is told.
-struct Told {
-    files: Vec<ReportFile>,
-    prints_json: bool,
+    reports: Reports,
 }
 
 impl House {
@@ -106,10 +97,10 @@ impl House {
             let allowed = lcore::expect_allowed(cpu).context("--cores");
             allowed.map_err(Failure::Usage)?;
         }
-        let file = options.json.as_ref().and_then(Json::file);
+        let json = options.json.as_ref();
         let files = [
             ("--report", &options.report),
-            ("--json", &file.map(PathBuf::from)),
+            ("--json", &Json::file_of(json)),
         ];
         let reports = name_outputs(&files, None, options.overwrite).map_err(Failure::Usage)?;
         Ok(Self {
@@ -119,7 +110,7 @@ impl House {
             duration: options.duration,
             quiet: options.quiet,
             reports,
-            prints_json: options.json.is_some() && file.is_none(),
+            prints_json: Json::is_printed(json),
             metrics: options.metrics,
         })
     }
@@ -152,8 +143,7 @@ impl House {
     /// Begins a run, whose loops have these roles: one for each of the cores. Only now, when all
     /// ports are open, is the report's file made: a run that never was leaves none.
     pub(crate) fn begin(&self, roles: &[&'static str]) -> anyhow::Result<Begun> {
-        let reports = self.reports.iter().flatten();
-        let files = reports.map(ReportFile::create).collect::<Result<_, _>>()?;
+        let reports = Reports::new(self.prints_json, self.reports.iter().flatten())?;
         let cores = self.cores.iter().zip(roles);
         let cores = cores.map(|(&cpu, role)| report::Core {
             role,
@@ -162,10 +152,7 @@ impl House {
         });
         Ok(Begun {
             cores: cores.collect(),
-            told: Told {
-                files,
-                prints_json: self.prints_json,
-            },
+            reports,
             at: Instant::now(),
         })
     }
@@ -263,7 +250,7 @@ impl Begun {
             loops,
             elapsed,
             cores: self.cores,
-            told: self.told,
+            reports: self.reports,
         }
     }
 
@@ -298,15 +285,7 @@ impl<T> Ended<T> {
         ledger: &Ledger,
         stopped: Result<(), impl Into<Failure>>,
     ) -> Result<(), Failure> {
-        let printed = if self.told.prints_json {
-            print_json(report)
-        } else {
-            print(report)
-        };
-        for file in self.told.files {
-            file.write(report)?;
-        }
-        printed?;
+        self.reports.tell(report, |out| write!(out, "{report}"))?;
         stopped.map_err(Into::into)?;
         ledger.check().map_err(|imbalance| anyhow!(imbalance))?;
         Ok(())

@@ -18,10 +18,18 @@ impl Json {
     /// The value of the option without a file.
     pub const STDOUT: &str = "-";
 
-    /// The file; `None`: it is printed.
+    /// The file that the option names.
     #[must_use]
-    pub fn file(&self) -> Option<&Path> {
-        Some(&*self.0).filter(|path| *path != Path::new(Self::STDOUT))
+    pub fn file_of(asked: Option<&Self>) -> Option<PathBuf> {
+        asked
+            .map(|json| json.0.clone())
+            .filter(|path| path != Path::new(Self::STDOUT))
+    }
+
+    /// Whether the report is printed as JSON.
+    #[must_use]
+    pub fn is_printed(asked: Option<&Self>) -> bool {
+        asked.is_some() && Self::file_of(asked).is_none()
     }
 }
 
@@ -31,63 +39,81 @@ impl From<OsString> for Json {
     }
 }
 
-/// What an option `--json` asks for, made ready.
+/// Where a report goes, made ready: to files as JSON, and to standard output as that or as text.
 #[derive(Debug)]
-pub struct JsonReport {
-    is_printed: bool,
-    file: Option<ReportFile>,
+pub struct Reports {
+    prints_json: bool,
+    files: Vec<ReportFile>,
 }
 
-impl JsonReport {
-    /// Makes the file ready, if there is to be one.
+impl Reports {
+    /// Makes the files ready that are to be.
     ///
     /// # Errors
     /// A file that is there, unless it is to be overwritten; a path that cannot be written.
-    pub fn new(asked: Option<&Json>, overwrite: Overwrite) -> Result<Self, Failure> {
-        let output = asked
-            .and_then(Json::file)
-            .map(|path| Output::new("--json", path, overwrite));
-        let output = output.transpose().map_err(Failure::Usage)?;
+    pub fn new<'a>(
+        prints_json: bool,
+        outputs: impl IntoIterator<Item = &'a Output>,
+    ) -> anyhow::Result<Self> {
+        let files = outputs.into_iter().map(ReportFile::create);
         Ok(Self {
-            is_printed: asked.is_some_and(|asked| asked.file().is_none()),
-            file: output.as_ref().map(ReportFile::create).transpose()?,
+            prints_json,
+            files: files.collect::<Result<_, _>>()?,
         })
     }
 
-    /// Whether it takes the place of the text.
-    #[must_use]
-    pub fn is_printed(&self) -> bool {
-        self.is_printed
-    }
-
-    /// Prints the report, as JSON where that was asked for and else by `text`, and writes it to its
-    /// file.
+    /// Those of a program that has no other option than `--json`.
     ///
     /// # Errors
-    /// A disk that is full, say. The file is written even so.
+    /// As [`new`](Self::new).
+    pub fn of(asked: Option<&Json>, overwrite: Overwrite) -> Result<Self, Failure> {
+        let file = Json::file_of(asked);
+        let output = file.map(|path| Output::new("--json", &path, overwrite));
+        let output = output.transpose().map_err(Failure::Usage)?;
+        Ok(Self::new(Json::is_printed(asked), output.as_ref())?)
+    }
+
+    /// Prints the report: as JSON where that was asked for, else by `text`.
+    ///
+    /// # Errors
+    /// As [`print_with`].
+    pub fn print(
+        &self,
+        report: &impl Serialize,
+        text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> anyhow::Result<()> {
+        let printed = print_with(|out| {
+            if self.prints_json {
+                serde_json::to_writer_pretty(&mut *out, report)?;
+                writeln!(out)
+            } else {
+                text(out)
+            }
+        });
+        printed.map(drop)
+    }
+
+    /// Writes the report to its files.
+    ///
+    /// # Errors
+    /// As [`ReportFile::write`].
+    pub fn write(self, report: &impl Serialize) -> anyhow::Result<()> {
+        self.files
+            .into_iter()
+            .try_for_each(|file| file.write(report))
+    }
+
+    /// Prints the report and writes it to its files.
+    ///
+    /// # Errors
+    /// As [`print`](Self::print) and [`write`](Self::write); the files are written even so.
     pub fn tell(
         self,
         report: &impl Serialize,
         text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> anyhow::Result<()> {
-        let printed = if self.is_printed {
-            print_json(report)
-        } else {
-            print_with(text).map(drop)
-        };
-        self.file.map_or(Ok(()), |file| file.write(report))?;
+        let printed = self.print(report, text);
+        self.write(report)?;
         printed
     }
-}
-
-/// Prints a report as JSON, as it is written to files.
-///
-/// # Errors
-/// As [`print_with`].
-pub fn print_json(report: &impl Serialize) -> anyhow::Result<()> {
-    let written = print_with(|out| {
-        serde_json::to_writer_pretty(&mut *out, report)?;
-        writeln!(out)
-    });
-    written.map(drop)
 }

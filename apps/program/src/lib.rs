@@ -17,7 +17,7 @@
 //! | [`Output`], [`name_outputs`], [`Overwrite`] | files, their names and numbers, and those that are there |
 //! | [`RotationOptions`], [`Rotation`], [`part`] | one file after the other |
 //! | [`ReportFile`], [`LedgerReport`] | the JSON report |
-//! | [`Json`], [`JsonReport`], [`print_json`] | `--json`, with a file or without |
+//! | [`Json`], [`Reports`] | `--json`, with a file or without, and where reports go |
 //! | [`can_be_written`] | whether there could be a file, without making one |
 
 mod args;
@@ -36,7 +36,7 @@ mod signals;
 
 pub use args::{ClockOption, Cpus, address, bytes, prefixed, seconds};
 pub use exit::{Failure, exit};
-pub use json::{Json, JsonReport, print_json};
+pub use json::{Json, Reports};
 pub use log::log_to_stderr;
 pub use output::{Output, Overwrite, name_outputs, part};
 pub use report::{LedgerReport, ReportFile, can_be_written};

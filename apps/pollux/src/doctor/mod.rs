@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use pollux_program::{Cpus, Failure, Json, JsonReport, Overwrite, seconds};
+use pollux_program::{Cpus, Failure, Json, Overwrite, Reports, seconds};
 
 use self::finding::Finding;
 use self::machine::Machine;
@@ -135,7 +135,7 @@ const TOPICS: &[(&str, &[Examine])] = &[
 
 /// Examines the machine, and prints the report.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let json = JsonReport::new(args.json.as_ref(), args.overwrite)?;
+    let json = Reports::of(args.json.as_ref(), args.overwrite)?;
     let mut asked = Cpus::of(&args.cores);
     asked.sort_unstable();
     asked.dedup();

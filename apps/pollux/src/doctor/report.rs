@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use pollux_program::JsonReport;
+use pollux_program::Reports;
 use serde::Serialize;
 
 use super::finding::{Finding, Level, Mend};
@@ -54,7 +54,7 @@ impl Report {
         self.count(Level::Bad)
     }
 
-    pub(super) fn tell(&self, json: JsonReport) -> anyhow::Result<()> {
+    pub(super) fn tell(&self, json: Reports) -> anyhow::Result<()> {
         json.tell(&self.document(), |out| self.write_text(out))
     }
 

@@ -15,7 +15,7 @@ use clap::ValueEnum;
 use pollux_emulator::physics::ModelConfig;
 use pollux_pipelines::rich::find::{self, FinderConfig};
 use pollux_pmd::lcore::StopFlag;
-use pollux_program::{Failure, Json, JsonReport, Overwrite};
+use pollux_program::{Failure, Json, Overwrite, Reports};
 use serde::Serialize;
 
 use self::momentum::{MomentumRow, SeparationRow};
@@ -157,7 +157,7 @@ impl Found {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let stop = pollux_program::stop_on_signals().context("cannot handle signals")?;
     // Before the work: a path that cannot be written is told at once.
-    let json = JsonReport::new(args.json.as_ref(), args.overwrite)?;
+    let json = Reports::of(args.json.as_ref(), args.overwrite)?;
     if let Some(folder) = &args.docs {
         fs::read_dir(folder).with_context(|| format!("--docs {}", folder.display()))?;
     }

@@ -6,7 +6,7 @@ mod text;
 use std::path::PathBuf;
 
 use pollux_pmd::Registry;
-use pollux_program::{Failure, Json, JsonReport, Overwrite};
+use pollux_program::{Failure, Json, Overwrite, Reports};
 
 use self::catalogue::{Catalogue, Drivers};
 use crate::sys::Sys;
@@ -49,7 +49,7 @@ pub(crate) struct Args {
 
 /// Prints the list.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
-    let json = JsonReport::new(args.json.as_ref(), args.overwrite)?;
+    let json = Reports::of(args.json.as_ref(), args.overwrite)?;
     if args.drivers {
         let drivers = Drivers::of(registry);
         json.tell(&drivers, |out| text::drivers(&drivers, out))?;

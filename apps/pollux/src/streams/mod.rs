@@ -18,7 +18,7 @@ use pollux_pmd::net::{ParseOptions, Reassembler, ReassemblyConfig};
 use pollux_pmd::{Ledger, Port, PortConfig, Probed, Registry, RxQueue, StartedPort};
 use pollux_program::metrics::{self, Books, Watch};
 use pollux_program::ports::PortView;
-use pollux_program::{Failure, Json, JsonReport, Overwrite, ports, seconds};
+use pollux_program::{Failure, Json, Overwrite, Reports, ports, seconds};
 
 use self::listener::Listener;
 use self::report::Report;
@@ -111,7 +111,7 @@ pub(crate) struct Args {
 
 /// Listens, and prints the report.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
-    let json = JsonReport::new(args.json.as_ref(), args.overwrite)?;
+    let json = Reports::of(args.json.as_ref(), args.overwrite)?;
     let specs = [&args.ports[..], &args.more].concat();
     let (opened, filtered) = args.promisc.open(registry, &specs)?;
     let recorded = opened.iter().all(|port| port.capabilities().recorded);
@@ -225,11 +225,7 @@ fn pool(queues: usize) -> anyhow::Result<Mempool> {
 }
 
 /// Prints or writes the report, which is made with so many senders.
-fn tell(
-    json: JsonReport,
-    top: Option<usize>,
-    report: impl Fn(usize) -> Report,
-) -> anyhow::Result<()> {
+fn tell(json: Reports, top: Option<usize>, report: impl Fn(usize) -> Report) -> anyhow::Result<()> {
     let table = report(top.unwrap_or(ROWS));
     json.tell(&report(top.unwrap_or(usize::MAX)), |out| table.write(out))
 }
