@@ -5,7 +5,6 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -13,10 +12,11 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
-use pollux_pmd::lcore;
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
+
+use crate::Background;
 
 /// Connections that are served at a time; others wait in the kernel's queue, or are refused by it.
 const CONNECTIONS: usize = 32;
@@ -33,8 +33,7 @@ const NAP: Duration = Duration::from_millis(100);
 /// A running server; dropping it stops it.
 pub struct Server {
     address: SocketAddr,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    _thread: Background,
 }
 
 impl Server {
@@ -53,34 +52,14 @@ impl Server {
         let listener = TcpListener::bind(address).with_context(listening)?;
         listener.set_nonblocking(true).with_context(listening)?;
         let address = listener.local_addr().with_context(listening)?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
-            .enable_time()
-            .build()
-            .with_context(listening)?;
-
-        let (stop, stopped) = oneshot::channel();
-        let loops = loops.to_vec();
-        let body = move || {
-            lcore::keep_off(&loops);
-            runtime.block_on(async move {
-                // A client that keeps its connection open does not hold the program up.
-                tokio::select! {
-                    error = serve(listener, routes) => {
-                        tracing::warn!("{name} is no longer served: {error:?}");
-                    }
-                    _ = stopped => {}
-                }
-            });
+        let work = move || async move {
+            let Err(error) = serve(listener, routes).await;
+            tracing::warn!("{name} is no longer served: {error:?}");
         };
-        let thread = std::thread::Builder::new()
-            .name(name.into())
-            .spawn(body)
-            .with_context(listening)?;
+        let thread = Background::start(name, loops, work).with_context(listening)?;
         Ok(Self {
             address,
-            stop: Some(stop),
-            thread: Some(thread),
+            _thread: thread,
         })
     }
 
@@ -117,16 +96,6 @@ async fn answer(stream: TcpStream, routes: Router) {
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes));
     // What goes wrong is the client's: it has left, or does not speak HTTP.
     let _ = timeout(PATIENCE, connection).await;
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic in there has been reported already, and is nothing to the run.
-            let _ = thread.join();
-        }
-    }
 }
 
 #[cfg(test)]

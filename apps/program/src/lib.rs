@@ -13,6 +13,7 @@
 //! | [`ClockOption`] | which clock the loops read |
 //! | [`ports`] | ports as a command line names them |
 //! | [`metrics`] | Prometheus `/metrics` |
+//! | [`Background`] | a thread beside the loops that answers somebody outside |
 //! | [`http`] | the server of metrics and of pages |
 //! | [`Output`], [`name_outputs`], [`Overwrite`] | files, their names and numbers, and those that are there |
 //! | [`RotationOptions`], [`Rotation`], [`part`] | one file after the other |
@@ -21,6 +22,7 @@
 //! | [`can_be_written`] | whether there could be a file, without making one |
 
 mod args;
+mod background;
 mod exit;
 pub mod http;
 mod json;
@@ -35,6 +37,7 @@ mod service;
 mod signals;
 
 pub use args::{ClockOption, Cpus, address, bytes, prefixed, seconds};
+pub use background::Background;
 pub use exit::{Failure, exit};
 pub use json::{Json, Reports};
 pub use log::log_to_stderr;

@@ -6,15 +6,14 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _}
 use std::os::unix::net::UnixStream as Stream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use pollux_pmd::lcore;
+use pollux_program::Background;
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use super::Control;
@@ -37,8 +36,7 @@ const BACKLOG: i32 = 16;
 /// A thread that answers; dropping it ends it, and takes the socket away.
 pub struct Server {
     socket: SocketFile,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<Background>,
 }
 
 /// The socket's place among the files.
@@ -62,40 +60,21 @@ impl Server {
             path: path.into(),
             identity: (found.dev(), found.ino()),
         };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
-            .enable_time()
-            .build()
-            .with_context(name)?;
-        let (stop, stopped) = oneshot::channel();
-        let loops = loops.to_vec();
-        let body = move || {
-            lcore::keep_off(&loops);
-            runtime.block_on(async move {
-                tokio::select! {
-                    error = serve(socket, control) => {
-                        tracing::error!("runs are no longer controlled: {error:?}");
-                    }
-                    _ = stopped => {}
-                }
-            });
+        let work = move || async move {
+            let Err(error) = serve(socket, control).await;
+            tracing::error!("runs are no longer controlled: {error:?}");
         };
-        let thread = std::thread::Builder::new().name("control".into());
+        let thread = Background::start("control", loops, work).with_context(name)?;
         Ok(Self {
             socket: socket_file,
-            stop: Some(stop),
-            thread: Some(thread.spawn(body).with_context(name)?),
+            thread: Some(thread),
         })
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic in there has been reported already.
-            let _ = thread.join();
-        }
+        drop(self.thread.take());
         let SocketFile { path, identity } = &self.socket;
         let is_ours =
             fs::symlink_metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == *identity);
