@@ -226,8 +226,8 @@ fn pool(queues: usize) -> anyhow::Result<Mempool> {
 
 /// Prints or writes the report, which is made with so many senders.
 fn tell(json: Reports, top: Option<usize>, report: impl Fn(usize) -> Report) -> anyhow::Result<()> {
-    let table = report(top.unwrap_or(ROWS));
-    json.tell(&report(top.unwrap_or(usize::MAX)), |out| table.write(out))
+    let all = report(top.unwrap_or(usize::MAX));
+    json.tell(&all, |out| report(top.unwrap_or(ROWS)).write(out))
 }
 
 /// One for each port.
