@@ -132,6 +132,8 @@ pub struct Window<'a> {
     pub truncated: bool,
     /// Sources disagreed on the time, and none had a majority.
     pub disputed: bool,
+    /// Number of the burst that it is of, from 1 on.
+    pub burst: u16,
     /// When the first of its hits came, on the clock.
     pub arrival: Tsc,
     /// Bit s: source s has more hits in it than rings explain.
@@ -481,6 +483,7 @@ impl Merge {
                 self.close_until(MAIN, u64::MAX, out);
                 self.lines.swap(MAIN, OTHER);
                 self.lines[OTHER].clear();
+                self.clocks.take_burst();
                 self.counts.jumps += 1;
                 (self.on_trial, self.settled) = (0, Some(Ok(())));
             }
@@ -558,6 +561,7 @@ impl Merge {
             sources: taken.sources & !self.clocks.off(),
             truncated: taken.hits > kept,
             disputed: line == OTHER || self.clocks.is_disputed(),
+            burst: self.clocks.burst(line),
             arrival: Tsc(self.arrival.0 - taken.age),
             hot: taken.hot,
             masked,

@@ -107,6 +107,8 @@ impl Source for Counters {
             "Events, by each thing that became of them",
             outcomes,
         )?;
+        let help = "Number of the burst that most boards are in, from 1";
+        page.gauge("l0_burst", help, [([], events.burst.get() as f64)])?;
         page.counter("l0_rings", "Rings found", [([], events.rings.get())])?;
         page.counter("l0_hits", "Hits in built events", [([], events.hits.get())])?;
 

@@ -47,7 +47,7 @@ impl<'a> Files<'a> {
         let recording = match &outputs.recording {
             None => None,
             Some(output) => {
-                let (queue, counts) = setup::tap(taps)?;
+                let (queue, counts) = setup::tap(taps, outputs.run.is_some())?;
                 Some(File {
                     output,
                     queue,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context as _, Error, Result};
-use pollux_pipelines::l0::EventView;
+use pollux_pipelines::l0::{EventView, L0Record};
 use pollux_program::{Output, Rotation};
 use pollux_recording::{About, Ending, Facts, Rule, StreamLoss, Writer};
 
@@ -25,6 +25,8 @@ pub struct H5 {
     is_full: bool,
     output: Output,
     run: Option<u32>,
+    /// The burst that the present file began with.
+    burst: u16,
     configuration: String,
     rotation: Rotation,
     begun: Instant,
@@ -49,6 +51,7 @@ impl H5 {
             is_full: false,
             output: output.clone(),
             run: outputs.run,
+            burst: 1,
             configuration,
             rotation: outputs.rotation,
             begun: Instant::now(),
@@ -63,11 +66,10 @@ impl H5 {
     /// Begins the next file.
     fn begin(&mut self) -> Result<()> {
         self.number += 1;
-        let output = if self.rotation.is_on() {
-            self.output.part(self.number)
-        } else {
-            self.output.clone()
-        };
+        let mut output = self.output.of_burst(self.burst);
+        if self.rotation.is_on() {
+            output = output.part(self.number);
+        }
         output.expect_free()?;
         let about = About {
             program: env!("CARGO_PKG_NAME"),
@@ -109,12 +111,21 @@ impl H5 {
 }
 
 impl Store for H5 {
+    fn turns_at(&self, event: EventView<'_>) -> bool {
+        // Where boards disagree, events of the burst before may come in between: they go with this one.
+        self.output.is_by_burst() && L0Record::is_later_burst(event.head().burst, self.burst)
+    }
+
     fn push(&mut self, event: EventView<'_>) {
-        if self.is_full {
+        let (head, verdict) = (event.head(), event.verdict());
+        if self.turns_at(event) {
+            (self.burst, self.number) = (head.burst, 0);
+            self.turn();
+        } else if self.is_full {
             self.turn();
         }
-        let (head, verdict) = (event.head(), event.verdict());
         let facts = Facts {
+            burst: self.run.is_some().then_some(head.burst),
             timestamp: head.timestamp,
             sources: head.sources,
             accepted: verdict.accepted(),

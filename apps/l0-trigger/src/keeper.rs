@@ -25,6 +25,9 @@ const STALE: Duration = Duration::from_millis(250);
 /// Where events are recorded. It may be slow, and it may fail: that ends the recording, never the
 /// run.
 pub trait Store: Send + 'static {
+    /// Whether this event goes elsewhere than those that are gathered, which are to be written first.
+    fn turns_at(&self, event: EventView<'_>) -> bool;
+
     /// Adds an event to those that are gathered.
     fn push(&mut self, event: EventView<'_>);
 
@@ -97,15 +100,22 @@ impl<S: Store> Writer<S> {
         if n > 0 && self.gathered == 0 {
             self.since = Instant::now();
         }
+        let events = burst.iter().filter_map(|mbuf| EventView::of(mbuf.data()));
+        events.for_each(|event| self.push(event));
+        n > 0
+    }
+
+    fn push(&mut self, event: EventView<'_>) {
+        if self.store.as_ref().is_ok_and(|store| store.turns_at(event)) {
+            self.flush();
+        }
         match &mut self.store {
             Ok(store) => {
-                let events = burst.iter().filter_map(|mbuf| EventView::of(mbuf.data()));
-                events.for_each(|event| store.push(event));
-                self.gathered += n as u64;
+                store.push(event);
+                self.gathered += 1;
             }
-            Err(_) => self.counts.refused.add(n as u64),
+            Err(_) => self.counts.refused.add(1),
         }
-        n > 0
     }
 
     fn flush(&mut self) {
@@ -178,6 +188,10 @@ mod tests {
     }
 
     impl Store for Disk {
+        fn turns_at(&self, _: EventView<'_>) -> bool {
+            false
+        }
+
         fn push(&mut self, event: EventView<'_>) {
             self.stamps.push(event.head().timestamp);
         }

@@ -20,6 +20,10 @@ impl H5 {
 }
 
 impl Store for H5 {
+    fn turns_at(&self, _: EventView<'_>) -> bool {
+        match *self {}
+    }
+
     fn push(&mut self, _: EventView<'_>) {
         match *self {}
     }

@@ -19,6 +19,8 @@ use crate::side::PortSide;
 /// The way to a consumer of event records.
 pub struct Tap {
     pub producer: EventProducer,
+    /// Whether records say their burst.
+    pub bursts: bool,
     pub counts: Arc<FileCounts>,
 }
 
@@ -87,7 +89,11 @@ impl Outlet {
                 while self.patient && !tap.producer.has_room() && !self.stop.is_set() {
                     std::thread::yield_now();
                 }
-                match tap.producer.push(&L0Record::of(&event).to_event(n as u32)) {
+                let record = L0Record {
+                    burst: if tap.bursts { event.head().burst } else { 0 },
+                    ..L0Record::of(&event)
+                };
+                match tap.producer.push(&record.to_event(n as u32)) {
                     Ok(()) => tap.counts.handed.add(1),
                     Err(_) => tap.counts.missed.add(1),
                 }

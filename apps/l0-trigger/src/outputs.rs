@@ -11,6 +11,9 @@ use crate::cli::Cli;
 #[derive(Debug, clap::Args)]
 pub struct RunOptions {
     /// Number of the run: in the report, in the files of events, and for {run} in the names of files
+    ///
+    /// Events in files say their burst then, and {burst} in the name of --events-out or --record has a
+    /// file for each burst: r{run}-{burst}.events is r0007-00001.events, then r0007-00002.events.
     #[arg(long, value_name = "NUMBER")]
     pub run: Option<u32>,
 
@@ -83,10 +86,18 @@ impl Naming {
         ];
         let prints_json = Json::is_printed(json);
         let [recording, record, report, json] = name_outputs(&files, run, self.overwrite)?;
+        for output in [&report, &json].into_iter().flatten() {
+            ensure!(
+                !output.is_by_burst(),
+                "{}: a run has one report; {} is for the files of --events-out and --record",
+                output.name(),
+                pollux_program::BURST
+            );
+        }
         let rotation = self.rotation;
         if let Some(record) = record.as_ref().filter(|_| rotation.is_on()) {
             // The first of its files; later ones are looked for when they begin.
-            record.part(1).expect_free()?;
+            record.of_burst(1).part(1).expect_free()?;
         }
         Ok(Outputs {
             run,

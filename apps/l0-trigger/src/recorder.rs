@@ -1,29 +1,19 @@
 //! The event file: records that the trigger loop taps off, written outside of it.
 
 use std::fs::File;
-use std::io::{Error, Write};
+use std::io::Write;
 use std::sync::Arc;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Error, Result, anyhow};
+use pollux_pipelines::l0::L0Record;
 use pollux_pmd::event::{EventConsumer, EventRecord};
 use pollux_program::Output;
+use pollux_recording::record_header;
 
 use crate::scribe::{self, FileCounts, Scribe, Writing};
 
 /// Records taken from the queue at a time.
 const BURST: usize = 256;
-
-/// First 64 bytes of an event file (docs/formats/event-record.md): magic, version, record size; in
-/// version 2, of a run with a number, that too.
-fn header(run: Option<u32>) -> [u8; 64] {
-    let version = 1 + u32::from(run.is_some());
-    let mut header = [0; 64];
-    header[..8].copy_from_slice(b"PXEVENTS");
-    header[8..12].copy_from_slice(&version.to_le_bytes());
-    header[12..16].copy_from_slice(&(size_of::<EventRecord>() as u32).to_le_bytes());
-    header[16..20].copy_from_slice(&run.unwrap_or(0).to_le_bytes());
-    header
-}
 
 /// Bytes that are gathered for one write.
 const BUFFER: usize = 1 << 20;
@@ -32,8 +22,11 @@ const BUFFER: usize = 1 << 20;
 struct Recorder {
     queue: EventConsumer,
     counts: Arc<FileCounts>,
-    /// The option and the path.
-    name: String,
+    /// The file, or what the files of the bursts are called.
+    output: Output,
+    run: Option<u32>,
+    /// Of a file for each burst: the one that the present file began with.
+    burst: Option<u16>,
     file: File,
     buffer: Vec<u8>,
     /// Records in the buffer.
@@ -50,13 +43,16 @@ pub fn start(
     counts: Arc<FileCounts>,
     loops: &[usize],
 ) -> Result<Writing> {
-    let (name, file) = (output.name(), output.create()?);
+    let name = output.name();
+    let file = output.of_burst(1).create()?;
     let mut buffer = Vec::with_capacity(BUFFER);
-    buffer.extend(header(run));
+    buffer.extend(record_header(run));
     let recorder = Recorder {
         queue,
         counts: Arc::clone(&counts),
-        name: name.clone(),
+        output: output.clone(),
+        run,
+        burst: output.is_by_burst().then_some(1),
         file,
         buffer,
         buffered: 0,
@@ -70,9 +66,8 @@ impl Recorder {
         if self.failed.is_none()
             && let Err(error) = self.file.write_all(&self.buffer)
         {
-            let name = &self.name;
-            tracing::error!("{name}: {error}: no more events are recorded, the run goes on");
-            self.failed = Some(error);
+            let name = self.output.of_burst(self.burst.unwrap_or(1)).name();
+            self.fail(anyhow!("{name} is incomplete: {error}"));
         }
         match self.failed {
             None => self.counts.written.add(self.buffered),
@@ -81,6 +76,27 @@ impl Recorder {
         self.buffered = 0;
         self.buffer.clear();
     }
+
+    fn fail(&mut self, error: Error) {
+        tracing::error!("{error:#}: no more events are recorded, the run goes on");
+        self.failed = Some(error);
+    }
+
+    /// Goes on in the file of a burst.
+    fn turn(&mut self, burst: u16) {
+        self.flush();
+        self.burst = Some(burst);
+        if self.failed.is_some() {
+            return;
+        }
+        match self.output.of_burst(burst).create() {
+            Ok(file) => {
+                self.file = file;
+                self.buffer.extend(record_header(self.run));
+            }
+            Err(error) => self.fail(error),
+        }
+    }
 }
 
 impl Scribe for Recorder {
@@ -88,6 +104,15 @@ impl Scribe for Recorder {
         let mut records = [EventRecord::default(); BURST];
         let n = self.queue.poll_burst(&mut records);
         for record in &records[..n] {
+            let burst = L0Record::burst_of(record);
+            // Where boards disagree, events of the burst before may come in between: they go with
+            // this one.
+            if self
+                .burst
+                .is_some_and(|present| L0Record::is_later_burst(burst, present))
+            {
+                self.turn(burst);
+            }
             if self.buffer.len() + size_of::<EventRecord>() > BUFFER {
                 self.flush();
             }
@@ -101,7 +126,7 @@ impl Scribe for Recorder {
         self.flush();
         match self.failed {
             None => Ok(()),
-            Some(error) => Err(anyhow!("{} is incomplete: {error}", self.name)),
+            Some(error) => Err(error),
         }
     }
 }

@@ -99,7 +99,7 @@ impl Setup {
         let boards = match (&plan.emulator, &mut opened[..]) {
             (Some(config), [loopback]) => {
                 let boards = boards(config, loopback, &pool, clock.clone(), stop)?;
-                Some(boards.with_records(tap(&mut taps)?.0))
+                Some(boards.with_records(tap(&mut taps, false)?.0))
             }
             _ => None,
         };
@@ -388,21 +388,24 @@ fn answer(plan: &Plan, clock: RunClock, wants_peer: bool, recorded: bool) -> Ans
 /// What compares the events with the truth, if that is known.
 fn ring_check(plan: &Plan, taps: &mut Vec<Tap>) -> Result<Option<RingCheck>> {
     Ok(match &plan.truth {
-        Some(GivenTruth::Boards(boards)) => Some(RingCheck::new(tap(taps)?.0, Truth::of(boards)?)),
+        Some(GivenTruth::Boards(boards)) => {
+            Some(RingCheck::new(tap(taps, false)?.0, Truth::of(boards)?))
+        }
         Some(GivenTruth::Events(events)) => {
-            Some(RingCheck::foreign(tap(taps)?.0, Arc::clone(events)))
+            Some(RingCheck::foreign(tap(taps, false)?.0, Arc::clone(events)))
         }
         None => None,
     })
 }
 
 /// Taps off the event records: their queue, and what becomes of them.
-pub fn tap(taps: &mut Vec<Tap>) -> Result<(EventConsumer, Arc<FileCounts>)> {
+pub fn tap(taps: &mut Vec<Tap>, bursts: bool) -> Result<(EventConsumer, Arc<FileCounts>)> {
     let queue = EventQueue::new(TAP_RECORDS, &RegionOptions::default())?;
     let (producer, consumer) = queue.split();
     let counts = Arc::<FileCounts>::default();
     taps.push(Tap {
         producer,
+        bursts,
         counts: Arc::clone(&counts),
     });
     Ok((consumer, counts))

@@ -65,7 +65,7 @@ pub fn report(plan: &Plan, ended: Ended) -> Report {
         schema: SCHEMA,
         run: ended.run.map(|run| RunReport {
             run,
-            bursts: bursts(&ended.counters),
+            bursts: ended.counters.stats.events.burst.get().max(1),
         }),
         end,
         duration_s: ended.duration.as_secs_f64(),
@@ -77,14 +77,6 @@ pub fn report(plan: &Plan, ended: Ended) -> Report {
         truth,
         unheard: ended.unheard,
     }
-}
-
-/// How many bursts most of the boards have been in.
-fn bursts(counters: &Counters) -> u64 {
-    let sources = counters.stats.sources.iter();
-    let mut spills: Vec<_> = sources.map(|source| source.spills.get()).collect();
-    spills.sort_unstable();
-    1 + spills.get(spills.len() / 2).copied().unwrap_or(0)
 }
 
 /// What has been counted up to now.

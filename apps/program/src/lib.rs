@@ -41,7 +41,7 @@ pub use background::Background;
 pub use exit::{Failure, exit};
 pub use json::{Json, Reports};
 pub use log::log_to_stderr;
-pub use output::{Output, Overwrite, name_outputs, part};
+pub use output::{BURST, Output, Overwrite, name_outputs, part};
 pub use report::{LedgerReport, ReportFile, can_be_written};
 pub use rotation::{Rotation, RotationOptions};
 pub use say::{print, print_with, say};

@@ -12,6 +12,9 @@ const NEXT: &str = "{n}";
 /// What stands for the number of the run.
 const RUN: &str = "{run}";
 
+/// What stands for the number of the burst, in the name of a file of which there is one for each.
+pub const BURST: &str = "{burst}";
+
 /// The option of every program that writes files; flattened into its command line.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 #[group(skip)]
@@ -34,11 +37,13 @@ pub struct Output {
 
 /// Names the files of a run, each given by its option and its path. `{run}` in a path is the number
 /// of the run, and `{n}` in the name of a file the next free number: one more than the highest for
-/// which there is any of these files, the same for all of them.
+/// which there is any of these files, the same for all of them. `{burst}` stays until
+/// [`Output::of_burst`] has its number.
 ///
 /// # Errors
-/// A file that is there, unless it is to be overwritten; `{run}` in a run without a number; `{n}`
-/// elsewhere than in the name of the file; two options that name one file.
+/// A file that is there, unless it is to be overwritten; `{run}` or `{burst}` in a run without a
+/// number; `{n}` or `{burst}` elsewhere than in the name of the file; `{n}` behind `{burst}`; two options
+/// that name one file.
 pub fn name_outputs<const N: usize>(
     files: &[(&'static str, &Option<PathBuf>); N],
     run: Option<u32>,
@@ -47,7 +52,9 @@ pub fn name_outputs<const N: usize>(
     let mut outputs = [const { None }; N];
     for (output, (option, path)) in outputs.iter_mut().zip(files) {
         if let Some(path) = path {
-            let path = with_run(path, run).with_context(|| shown(option, path))?;
+            let path = with_run(path, run)
+                .and_then(with_burst)
+                .with_context(|| shown(option, path))?;
             *output = Some(Output {
                 option,
                 path,
@@ -58,7 +65,7 @@ pub fn name_outputs<const N: usize>(
     let number = next_number(outputs.iter().flatten())?;
     for output in outputs.iter_mut().flatten() {
         output.path = numbered(&output.path, number);
-        output.expect_free()?;
+        output.of_burst(1).expect_free()?;
     }
     let named: Vec<_> = outputs.iter().flatten().collect();
     for (n, output) in named.iter().enumerate() {
@@ -72,11 +79,32 @@ pub fn name_outputs<const N: usize>(
 
 fn with_run(path: &Path, run: Option<u32>) -> Result<PathBuf> {
     let text = path.to_string_lossy();
-    if !text.contains(RUN) {
+    let Some(needs) = [RUN, BURST].into_iter().find(|part| text.contains(part)) else {
         return Ok(path.into());
-    }
-    let run = run.with_context(|| format!("{RUN} stands for the number of the run: give --run"))?;
+    };
+    let run = run.with_context(|| match needs {
+        RUN => format!("{RUN} stands for the number of the run: give --run"),
+        _ => format!("{BURST} stands for the number of a burst in a numbered run: give --run"),
+    })?;
     Ok(text.replace(RUN, &format!("{run:04}")).into())
+}
+
+/// Looks at where `{burst}` stands, and when.
+fn with_burst(path: PathBuf) -> Result<PathBuf> {
+    let folder = path.parent().unwrap_or(Path::new("")).to_string_lossy();
+    ensure!(
+        !folder.contains(BURST),
+        "{BURST} stands for a number in the name of the file, not in that of its folder"
+    );
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if let Some((_, behind)) = name.split_once(BURST) {
+        ensure!(!behind.contains(BURST), "{BURST} is there twice");
+        ensure!(
+            !behind.contains(NEXT),
+            "{NEXT} must stand in front of {BURST}: the files of a run have one number"
+        );
+    }
+    Ok(path)
 }
 
 /// What is in front of `{n}` in the name of a file, and behind it.
@@ -129,6 +157,7 @@ fn taken(name: &str, front: &str, behind: &str) -> Option<u32> {
     };
     let digits = name.find(|c: char| !c.is_ascii_digit());
     let (number, rest) = name.split_at(digits.unwrap_or(name.len()));
+    let (behind, _) = behind.split_once(BURST).unwrap_or((behind, ""));
     let ours = rest.starts_with(behind) || rest.starts_with('_');
     ours.then(|| number.parse().ok())?
 }
@@ -192,6 +221,26 @@ impl Output {
     pub fn part(&self, number: u32) -> Self {
         Self {
             path: part(&self.path, number),
+            ..self.clone()
+        }
+    }
+
+    /// Whether there is a file for each burst.
+    #[must_use]
+    pub fn is_by_burst(&self) -> bool {
+        self.path.to_string_lossy().contains(BURST)
+    }
+
+    /// The file of a burst: `run-{burst}.h5` and 2 give `run-00002.h5`. The file itself, if there is
+    /// one for all.
+    #[must_use]
+    pub fn of_burst(&self, burst: u16) -> Self {
+        if !self.is_by_burst() {
+            return self.clone();
+        }
+        let path = self.path.to_string_lossy();
+        Self {
+            path: path.replace(BURST, &format!("{burst:05}")).into(),
             ..self.clone()
         }
     }
@@ -341,6 +390,14 @@ mod tests {
     fn names_that_cannot_be_are_explained() {
         let of = |name: &str| told(Output::new("--record", Path::new(name), KEEP));
         assert!(of("r-{run}.h5").contains("give --run"));
+        assert!(of("r-{burst}.h5").contains("give --run"));
+        let of_run = |name: &str| {
+            let outputs = name_outputs(&[("--record", &Some(name.into()))], Some(2), KEEP);
+            told(outputs)
+        };
+        assert!(of_run("{burst}/r.h5").contains("not in that of its folder"));
+        assert!(of_run("{burst}-{burst}.h5").contains("twice"));
+        assert!(of_run("{burst}-{n}.h5").contains("in front of {burst}"));
         assert!(of("{n}/r.h5").contains("not in that of its folder"));
         assert!(of("{n}-{n}.h5").contains("twice"));
         let run = Some("no-run".into());
@@ -348,6 +405,37 @@ mod tests {
         assert!(told(name_outputs(&same, None, KEEP)).contains("--record no-run and --report"));
         let [run] = name_outputs(&[("--record", &Some("{run}/x".into()))], Some(2), KEEP).unwrap();
         assert_eq!(run.unwrap().path(), Path::new("0002/x"));
+    }
+
+    #[test]
+    fn bursts_have_files_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = Some(folder.path().join("r{run}-{n}-{burst}.h5"));
+        let of = |run| {
+            let [output] = name_outputs(&[("--record", &path)], Some(run), KEEP).unwrap();
+            output.unwrap()
+        };
+        let name = |output: &Output| {
+            let name = output.path().file_name().unwrap();
+            name.to_str().unwrap().to_owned()
+        };
+        let first = of(7);
+        assert!(first.is_by_burst() && !first.of_burst(1).is_by_burst());
+        assert_eq!(name(&first.of_burst(12)), "r0007-0001-00012.h5");
+        assert_eq!(
+            name(&first.of_burst(12).part(3)),
+            "r0007-0001-00012_00003.h5"
+        );
+        fs::write(first.of_burst(3).path(), "a burst").unwrap();
+        assert_eq!(name(&of(7).of_burst(1)), "r0007-0002-00001.h5");
+        // The first of them is looked for at once.
+        let path = Some(folder.path().join("x-{burst}.h5"));
+        fs::write(folder.path().join("x-00001.h5"), "a burst").unwrap();
+        let text = told(name_outputs(&[("--record", &path)], Some(1), KEEP));
+        assert!(
+            text.contains("x-00001.h5") && text.contains("--force"),
+            "{text}"
+        );
     }
 
     #[test]

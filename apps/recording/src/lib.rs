@@ -35,6 +35,8 @@ const HDF5: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 pub struct Facts {
     /// Time of the event, in slots of 25 ns.
     pub timestamp: u64,
+    /// Number of the burst that it is of, from 1 on, in a run with a number.
+    pub burst: Option<u16>,
     /// Bit s: source s contributed.
     pub sources: u16,
     /// The trigger's word.

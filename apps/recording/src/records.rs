@@ -133,6 +133,7 @@ fn event(bytes: &[u8; RECORD]) -> Result<Event, String> {
     Ok(Event {
         facts: Facts {
             timestamp: l0.timestamp,
+            burst: (l0.burst != 0).then_some(l0.burst),
             sources: l0.sources,
             accepted: l0.accepted,
             complete: l0.complete,

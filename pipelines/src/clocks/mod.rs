@@ -30,7 +30,7 @@ use pollux_mempool::time::Ns;
 use pollux_pmd::Cause;
 
 use self::clock::{Clock, NEVER};
-use crate::l0::L0Stats;
+use crate::l0::{L0Record, L0Stats};
 use crate::stage::Moment;
 
 /// How long a silent source has a say about what time it is.
@@ -49,6 +49,14 @@ pub(crate) type Line = usize;
 pub(crate) const MAIN: Line = 0;
 /// The one on trial, or in dispute.
 pub(crate) const OTHER: Line = 1;
+
+/// The number of the first burst.
+pub(crate) const FIRST_BURST: u16 = 1;
+
+/// The number of the burst behind one; the first follows the last that a record can say.
+fn next_burst(burst: u16) -> u16 {
+    burst % L0Record::LAST_BURST + 1
+}
 
 /// Parameters of [`Clocks`].
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +77,8 @@ pub(crate) struct ClockOptions {
 /// What a builder has to do with its timelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// Close all events of the main timeline; the other one takes its place.
+    /// Close all events of the main timeline; the other one takes its place, and its burst
+    /// ([`Clocks::take_burst`]).
     Adopted,
     /// Forget the other timeline, whose frames are lost for this cause.
     Rejected(Cause),
@@ -135,6 +144,8 @@ pub(crate) struct Clocks {
     off: u64,
     /// Times that each source was put off, or came back to the others from a time of its own.
     strays: Box<[u64]>,
+    /// The burst that each timeline is in, from 1.
+    bursts: [u16; 2],
     /// What is to be shown may have changed.
     has_news: bool,
 }
@@ -153,6 +164,7 @@ impl Clocks {
             next_probe: NEVER,
             off: 0,
             strays: vec![0; options.sources].into(),
+            bursts: [FIRST_BURST; 2],
             has_news: true,
         }
     }
@@ -171,12 +183,26 @@ impl Clocks {
             counts.off.set(self.off >> source & 1);
             counts.strays.set(strays);
         }
+        stats.events.burst.set(self.bursts[MAIN].into());
     }
 
     /// The timeline of a source.
     #[inline]
     pub(crate) fn line(&self, source: usize) -> Line {
         self.each[source].line
+    }
+
+    /// Number of the burst that a timeline is in, from 1: one more whenever time has begun anew, which
+    /// is when a majority goes back, or the first source that is heard when all have been silent.
+    #[inline]
+    pub(crate) fn burst(&self, line: Line) -> u16 {
+        self.bursts[line & 1]
+    }
+
+    /// The main timeline goes on with the burst of the other one, whose place it has taken.
+    pub(crate) fn take_burst(&mut self) {
+        self.bursts[MAIN] = self.bursts[OTHER];
+        self.has_news = true;
     }
 
     /// The latest time that a source said in its timeline, since it was last compared with the others.
@@ -301,6 +327,10 @@ impl Clocks {
             // Nobody else is heard, and it has said nothing else of late: nobody contradicts.
             None if !went_back && !went_ahead => {
                 self.each[source].off = false;
+                if clock.is_known && time < clock.said.min(floor) {
+                    self.bursts[MAIN] = next_burst(self.bursts[MAIN]);
+                    self.has_news = true;
+                }
                 Some(MAIN)
             }
             _ => None,
@@ -323,6 +353,11 @@ impl Clocks {
             self.forget_if_lost(source, at);
             return Err(stray);
         }
+        self.bursts[OTHER] = if time < floor {
+            next_burst(self.bursts[MAIN])
+        } else {
+            self.bursts[MAIN]
+        };
         self.other = Other::Trial {
             opened: at,
             frames: 0,

@@ -142,6 +142,7 @@ impl Clocks {
     fn dispute(&mut self, sources: u64, at: Moment) {
         let deadline = self.options.deadline;
         self.other = Other::Disputed;
+        self.bursts[OTHER] = self.bursts[MAIN];
         for (n, clock) in self.each.iter_mut().enumerate() {
             if sources >> n & 1 == 1 {
                 clock.take_side(OTHER, at, deadline);

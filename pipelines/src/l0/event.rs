@@ -38,6 +38,8 @@ pub struct EventHead {
     pub truncated: bool,
     /// Sources disagreed on the time, and none had a majority: this is the event of some of them.
     pub disputed: bool,
+    /// Number of the burst that it is of, from 1 on; the time stamp counts from its start.
+    pub burst: u16,
     /// Number of hits.
     pub hits: u16,
     /// How many of them, the last ones, are of sources with more than rings explain, and masked.
@@ -81,7 +83,7 @@ struct Head {
     /// How far the event has come.
     step: u8,
     ring_count: u8,
-    unused: [u8; 2],
+    burst: u16,
 }
 
 /// Bits of [`Head::flags`].
@@ -141,6 +143,7 @@ impl<'a> EventView<'a> {
             complete: self.front.head.has(COMPLETE),
             truncated: self.front.head.has(TRUNCATED),
             disputed: self.front.head.has(DISPUTED),
+            burst: self.front.head.burst,
             hits: self.hits.len() as u16,
             masked: self.front.head.masked,
             arrival: Tsc(self.front.head.arrival),

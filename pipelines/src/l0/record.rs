@@ -1,6 +1,6 @@
 //! The L0 event as a 64-byte record, and as a primitive (docs/formats/event-record.md).
 
-use pollux_pmd::event::{EventKind, EventRecord};
+use pollux_pmd::event::{EventFlags, EventKind, EventRecord};
 
 use pollux_mempool::time::WireTime;
 
@@ -27,15 +27,19 @@ const DISPUTED: u8 = 1 << 5;
 ///
 /// In the fields of the event record: the time stamp in index (low) and length (high), the sources
 /// in stream, and where other kinds have their wire time: u16 hits, u8 rings, u8 flags (bit 0
-/// accepted, 1 complete, 2 late, 3 kept for monitoring, 4 truncated, 5 disputed), u8 rules, u8 zero, u16 rule set. The payload
-/// is eight rings of five bytes: a 40-bit number of x (11 bits, signed), y (11 bits, signed), radius
-/// (10 bits), disk (1 bit) and hits (7 bits, 127 for more), lowest bits first, lengths in units of
-/// 0.25 mm.
+/// accepted, 1 complete, 2 late, 3 kept for monitoring, 4 truncated, 5 disputed), u8 rules, the low
+/// 8 bits of the burst, u16 rule set. The high 6 bits of the burst are the record's flags 6 to 1. The
+/// payload is eight rings of five bytes: a 40-bit number of x (11 bits, signed), y (11 bits, signed),
+/// radius (10 bits), disk (1 bit) and hits (7 bits, 127 for more), lowest bits first, lengths in units
+/// of 0.25 mm.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "the flags of the record")]
 pub struct L0Record {
     /// Time of the event, in slots of 25 ns.
     pub timestamp: u64,
+    /// Number of the burst that it is of, 1 to [`LAST_BURST`](Self::LAST_BURST); 0 where that is not
+    /// said, which is the case of runs without a number.
+    pub burst: u16,
     /// Number of hits.
     pub hits: u16,
     /// Bit s: source s contributed.
@@ -95,7 +99,10 @@ fn unpack(bits: u64) -> Ring {
 }
 
 impl L0Record {
-    /// The record of a decision.
+    /// The highest number of a burst: they have 14 bits.
+    pub const LAST_BURST: u16 = (1 << 14) - 1;
+
+    /// The record of a decision, which does not say its burst.
     #[must_use]
     pub fn of(decision: &Decision) -> Self {
         let (head, found) = (decision.head(), decision.rings());
@@ -106,6 +113,7 @@ impl L0Record {
         }
         Self {
             timestamp: head.timestamp,
+            burst: 0,
             hits: head.hits,
             sources: head.sources,
             ring_count: found.len() as u8,
@@ -147,6 +155,7 @@ impl L0Record {
         }
         let [hits, more_hits] = self.hits.to_le_bytes();
         let [set, more_set] = self.rule_set.to_le_bytes();
+        let [burst, more_burst] = (self.burst & Self::LAST_BURST).to_le_bytes();
         EventRecord {
             wire: WireTime(u64::from_le_bytes([
                 hits,
@@ -154,7 +163,7 @@ impl L0Record {
                 self.ring_count,
                 flags,
                 self.rules,
-                0,
+                burst,
                 set,
                 more_set,
             ])),
@@ -164,8 +173,23 @@ impl L0Record {
             sequence,
             stream: self.sources,
             kind: L0_EVENT,
-            ..EventRecord::default()
+            flags: EventFlags(more_burst << 1),
         }
+    }
+
+    /// The burst that the record of an event says; 0 where it says none.
+    #[must_use]
+    pub fn burst_of(event: &EventRecord) -> u16 {
+        let [.., burst, _, _] = event.wire.0.to_le_bytes();
+        u16::from_le_bytes([burst, event.flags.0 >> 1 & 0x3f])
+    }
+
+    /// Whether the number of a burst is that of a later one: numbers begin anew behind the last.
+    #[must_use]
+    pub fn is_later_burst(burst: u16, than: u16) -> bool {
+        let behind = |n: u16| (n + Self::LAST_BURST - 1) % Self::LAST_BURST;
+        let ahead = (behind(burst) + Self::LAST_BURST - behind(than)) % Self::LAST_BURST;
+        (1..=Self::LAST_BURST / 2).contains(&ahead)
     }
 
     /// Reads a record; `None` if it is of another kind.
@@ -188,6 +212,7 @@ impl L0Record {
         }
         Some(Self {
             timestamp: u64::from(event.length) << 32 | u64::from(event.index),
+            burst: Self::burst_of(event),
             hits: u16::from_le_bytes([hits, more_hits]),
             sources: event.stream,
             ring_count,
@@ -302,6 +327,7 @@ mod tests {
                 arrival: Tsc(5),
                 truncated: n == 4,
                 disputed: n == 5,
+                burst: 7,
             };
             let mut event = draft
                 .finish(&head, Span::default())
@@ -314,7 +340,9 @@ mod tests {
             if n == 3 {
                 event.mark_late();
             }
-            let record = L0Record::of(&event);
+            let mut record = L0Record::of(&event);
+            assert_eq!((record.burst, event.head().burst), (0, 7));
+            record.burst = [0, 1, 0xff, 0x100, L0Record::LAST_BURST][usize::from(n) % 5];
             assert_eq!((record.hits, record.accepted), (77, n > 2));
             assert_eq!(record.late, n == 3);
             assert_eq!((record.truncated, record.disputed), (n == 4, n == 5));
@@ -329,6 +357,26 @@ mod tests {
             }
         }
         assert_eq!(L0Record::from_event(&EventRecord::default()), None);
+    }
+
+    #[test]
+    fn bursts_are_numbered_in_a_ring() {
+        let last = L0Record::LAST_BURST;
+        for (burst, than, later) in [
+            (1, 1, false),
+            (2, 1, true),
+            (1, 2, false),
+            (1, last, true),
+            (last, 1, false),
+            (last, last - 1, true),
+            (5000, 1, true),
+        ] {
+            assert_eq!(
+                L0Record::is_later_burst(burst, than),
+                later,
+                "{burst} {than}"
+            );
+        }
     }
 
     #[test]

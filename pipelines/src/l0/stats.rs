@@ -99,6 +99,9 @@ pub struct EventCounts {
     pub no_buffer: Count,
     /// Times that the time of a majority jumped, and building began anew.
     pub resyncs: Count,
+    /// The burst that a majority of the sources is in: 1, and one more whenever its time has begun anew.
+    /// 0 before anything was built.
+    pub burst: Count,
     /// Hits in built events.
     pub hits: Count,
     /// Rings of the events that were decided.

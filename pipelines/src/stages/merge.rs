@@ -237,6 +237,7 @@ impl Windows {
             complete,
             truncated: window.truncated,
             disputed: window.disputed,
+            burst: window.burst,
             hits: window.hits.len() as u16,
             masked: window.masked,
             arrival: window.arrival,

@@ -111,6 +111,8 @@ struct Outcome {
     /// Of each board the frames that were wrong, and the events in its frames.
     wrong: [u64; BOARDS as usize],
     sent_events: [u64; BOARDS as usize],
+    /// By burst: its events.
+    bursts: Vec<u64>,
 }
 
 /// Frames in the order of their arrival: when each comes, and its fragments.
@@ -202,10 +204,14 @@ impl Scenario {
         let spacing = (40_000_000 / self.rate).max(1) as i64;
         // Most boards that are together in an event of a time.
         let mut seen = BTreeMap::<u64, u16>::new();
+        let mut bursts = Vec::new();
         let mut out = Vec::<Event>::new();
         let mut collect = |out: &mut Vec<Event>| {
             for event in out.drain(..) {
                 let head = event.head();
+                let burst = usize::from(head.burst);
+                bursts.resize(bursts.len().max(burst + 1), 0);
+                bursts[burst] += 1;
                 let (best, boards) = (seen.entry(head.timestamp).or_default(), contributed(&event));
                 if (boards & wanted).count_ones() > (*best & wanted).count_ones() {
                     *best = boards;
@@ -257,6 +263,7 @@ impl Scenario {
             hits,
             wrong,
             sent_events,
+            bursts,
             env,
         }
     }
@@ -277,6 +284,7 @@ impl Scenario {
     fn check(&self, outcome: &Outcome) {
         let sources = &outcome.env.stats.sources;
         let built = outcome.env.stats.events.built.get();
+        assert_eq!(outcome.env.stats.events.burst.get(), 1, "{self:?}");
         for (counts, events) in sources.iter().zip(outcome.sent_events) {
             counts.frames.set(outcome.sent);
             counts.events.set(events);
@@ -452,6 +460,15 @@ fn spills_of_the_same_times_lose_nothing() {
                 );
                 assert_eq!(events.complete.get(), 1200, "{rate} {pause_ms}");
                 assert_eq!(events.resyncs.get(), 3, "{rate} {pause_ms}");
+                // Every event has the number of its burst.
+                let mut expected = [0; 5];
+                for n in 0..1200 {
+                    // No frame is of two.
+                    let first = n - n % scenario.events_per_frame;
+                    expected[first as usize / 300 + 1] += 1;
+                }
+                assert_eq!(outcome.bursts, expected, "{rate} {pause_ms}");
+                assert_eq!(events.burst.get(), 4, "{rate} {pause_ms}");
             }
         }
     }

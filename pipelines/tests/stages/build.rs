@@ -390,6 +390,8 @@ fn a_jump_of_all_sources_costs_nothing() {
         assert_eq!(rig.take(), [(t, 0b11)]);
     }
     assert_eq!(rig.env.stats.events.resyncs.get(), 3);
+    // Only once did they go back.
+    assert_eq!(rig.env.stats.events.burst.get(), 2);
     rig.frame(0, u64::MAX, 500_000); // the last time stamp of all has none after it
     assert_eq!(rig.dropped(Cause::OutOfWindow), 1);
     rig.check();
@@ -415,6 +417,8 @@ fn time_begins_anew_without_a_loss() {
             assert_eq!(rig.env.ledger.balance().dropped_total(), 0);
             let resyncs = rig.env.stats.events.resyncs.get();
             assert_eq!(resyncs, 1, "{sources} sources, {first}, {second}");
+            let burst = rig.env.stats.events.burst.get();
+            assert_eq!(burst, 1 + u64::from(second < first));
             rig.check();
         }
     }

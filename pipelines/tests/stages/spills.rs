@@ -1,5 +1,7 @@
 //! Spills that are all alike: sequence numbers and time stamps begin anew, and look like copies.
 
+use std::collections::BTreeMap;
+
 use crate::common::{container, env, frame, hit, pool};
 use pollux_mempool::PoolCache;
 use pollux_pipelines::l0::{Event, Frame};
@@ -81,21 +83,31 @@ impl<S: Stage<In = Frame, Out = Event>> Rig<S> {
 
 /// What comes of frames: how many of the events have all boards.
 fn run(sent: &[Sent]) -> (StageEnv, u64) {
+    let (env, bursts) = run_bursts(sent);
+    (env, bursts.values().sum())
+}
+
+/// What comes of frames: how many of the events of each burst have all boards.
+fn run_bursts(sent: &[Sent]) -> (StageEnv, BTreeMap<u16, u64>) {
     let mut rig = rig();
     let mut out = Vec::new();
-    let mut whole = 0;
+    let mut whole = BTreeMap::new();
+    let mut count = |out: &mut Vec<Event>| {
+        let heads = out.drain(..).map(|event| event.head());
+        for head in heads.filter(|head| head.sources == (1 << BOARDS) - 1) {
+            *whole.entry(head.burst).or_default() += 1;
+        }
+    };
     for &sent in sent {
         rig.put(sent, &mut out);
-        let all = |event: &Event| event.head().sources == (1 << BOARDS) - 1;
-        whole += out.drain(..).filter(all).count() as u64;
+        count(&mut out);
     }
     for _ in 0..20 {
         rig.now += 100_000;
         rig.chain.tick(Moment(rig.now), &mut out);
     }
     rig.chain.finish(&mut out);
-    let all = |event: &Event| event.head().sources == (1 << BOARDS) - 1;
-    whole += out.drain(..).filter(all).count() as u64;
+    count(&mut out);
     let balance = rig.env.ledger.balance();
     assert_eq!(
         balance.delivered + balance.dropped_total(),
@@ -110,9 +122,11 @@ fn nothing_is_lost_of_spills_that_are_all_alike() {
     for length in [5, 40, 100, 1000, 2000] {
         for (order, pause) in [([0, 1, 2, 3], 10_000), ([3, 1, 0, 2], 0)] {
             let sent = spills(10, length, &order, pause);
-            let (env, whole) = run(&sent);
+            let (env, bursts) = run_bursts(&sent);
             assert_eq!(env.ledger.balance().dropped_total(), 0, "{length}");
-            assert_eq!(whole, 40 * u64::from(length), "{length}");
+            let expected = (1..=10).map(|burst| (burst, 4 * u64::from(length)));
+            assert_eq!(bursts, expected.collect(), "{length}");
+            assert_eq!(env.stats.events.burst.get(), 10, "{length}");
             for (source, counts) in env.stats.sources.iter().enumerate() {
                 assert_eq!((counts.resyncs.get(), counts.spills.get()), (9, 9));
                 assert_eq!(env.stats.faults(source), [""; 0], "{length}");

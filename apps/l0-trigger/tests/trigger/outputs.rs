@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::capture::{boards, record};
+use crate::common::capture::{boards, record, spills};
 use crate::common::{Folder, Run, number, pcap_port, run, start};
 use serde_json::Value;
 
@@ -128,11 +128,77 @@ fn a_run_with_a_number_says_so() {
         numbered[8..24],
         [2, 0, 0, 0, 64, 0, 0, 0, 0x87, 0xd6, 0x12, 0, 0, 0, 0, 0]
     );
-    assert!(plain[24..64] == numbered[24..64] && plain[64..] == numbered[64..]);
+    assert!(plain[24..64] == numbered[24..64]);
+    // In version 2, and there alone, records say their burst.
+    let (plain, _) = plain[64..].as_chunks::<64>();
+    let (numbered, _) = numbered[64..].as_chunks::<64>();
+    assert_eq!(plain.len(), numbered.len());
+    for (plain, numbered) in plain.iter().zip(numbered) {
+        let mut expected = *plain;
+        assert_eq!((expected[5], expected[63] & 0x7f), (0, 0));
+        expected[5] = 1;
+        assert_eq!(expected, *numbered);
+    }
     over(&port, &["--report", &folder.arg("{run}.json")])
         .expect(2)
         .expect_message(&["{run}", "--run"]);
 }
+
+/// An event is identified by its burst and its time stamp, whether the boards are silent between
+/// bursts for a moment or for longer than their clocks are remembered.
+#[test]
+fn events_of_a_run_with_a_number_say_their_burst() {
+    for gap_ms in [0, 3, 1500] {
+        let folder = Folder::new();
+        let capture = folder.path("boards.pcapng");
+        record(&spills(3200, gap_ms), &capture);
+        let port = pcap_port(&capture);
+        for (stages, config) in [("build", "[trigger]\n"), ("merge", MERGE)] {
+            let config = folder.write("trigger.toml", config);
+            let name = folder.arg(&format!("{stages}-{{burst}}.events"));
+            let given = ["--config", &config, "--run", "5", "--events-out", &name];
+            let ended = over(&port, &given).expect(0);
+            let report = ended.report();
+            let bursts = number(report, "bursts");
+            let expected = 3200_u64.div_ceil(5 * 100);
+            assert_eq!(bursts, expected, "{stages} {gap_ms}");
+            let mut events = 0;
+            for burst in 1..=bursts {
+                let file = fs::read(folder.path(&format!("{stages}-{burst:05}.events")));
+                let file = file.unwrap();
+                assert_eq!((&file[..8], file[8]), (&b"PXEVENTS"[..], 2));
+                let (records, rest) = file[64..].as_chunks::<64>();
+                assert!(rest.is_empty() && !records.is_empty());
+                let stamp =
+                    |record: &[u8; 64]| u64::from_le_bytes(record[8..16].try_into().unwrap());
+                let of_burst = |record: &[u8; 64]| {
+                    u64::from(record[5]) | u64::from(record[63] >> 1 & 0x3f) << 8
+                };
+                assert!(records.iter().all(|record| of_burst(record) == burst));
+                let rises = |pair: &[[u8; 64]]| stamp(&pair[0]) < stamp(&pair[1]);
+                assert!(records.windows(2).all(rises), "{stages} {gap_ms} {burst}");
+                events += records.len() as u64;
+            }
+            assert_eq!(
+                events,
+                number(&report["events"], "built"),
+                "{stages} {gap_ms}"
+            );
+            assert_eq!(events, number(&report["recording"], "written"));
+        }
+    }
+    let folder = Folder::new();
+    let name = folder.arg("{burst}.events");
+    run(&["--events-out", &name])
+        .expect(2)
+        .expect_message(&["{burst}", "--run"]);
+    run(&["--run", "1", "--report", &name])
+        .expect(2)
+        .expect_message(&["--report", "{burst} is for the files of"]);
+}
+
+const MERGE: &str = "[trigger]\n[[stage]]\nname = \"decompress\"\n[[stage]]\nname = \"merge\"\n\
+                     [[stage]]\nname = \"rings\"\n[[stage]]\nname = \"decide\"\n";
 
 /// A port may stand without `--port`; the report is printed as JSON, or written beside the text.
 #[test]

@@ -43,7 +43,7 @@ mod built_in {
     use std::path::Path;
     use std::process::Command;
 
-    use crate::common::capture::{boards, record};
+    use crate::common::capture::{boards, record, spills};
     use crate::common::{Folder, number, pcap_port, run, start, start_by};
     use pollux_recording::{Event, Events, Recording};
 
@@ -51,6 +51,44 @@ mod built_in {
         let mut file = Events::open(path).unwrap();
         assert_eq!(file.warning(), None);
         file.read(0..usize::MAX).unwrap()
+    }
+
+    /// Events say their burst, and each burst has a file, where its number is in the name.
+    #[test]
+    fn bursts_have_recordings_of_their_own() {
+        let folder = Folder::new();
+        let capture = folder.path("boards.pcapng");
+        record(&spills(3200, 3), &capture);
+        let port = pcap_port(&capture);
+        let name = folder.arg("r{run}-{burst}.h5");
+        let given = ["--port", &port, "--run", "5", "--record", &name];
+        let ended = run(&given).expect(0);
+        let report = ended.report();
+        let bursts = number(report, "bursts");
+        assert_eq!(number(&report["record"], "lost"), 0);
+        let mut written = 0;
+        for burst in 1..=bursts {
+            let events = events(&folder.path(&format!("r0005-{burst:05}.h5")));
+            let is_of = |event: &Event| u64::from(event.facts.burst.unwrap()) == burst;
+            assert!(!events.is_empty() && events.iter().all(is_of), "{burst}");
+            let rises = |pair: &[Event]| pair[0].facts.timestamp < pair[1].facts.timestamp;
+            assert!(events.windows(2).all(rises), "{burst}");
+            written += events.len() as u64;
+        }
+        assert_eq!(number(&report["record"], "written"), written);
+        assert!(!folder.path(&format!("r0005-{:05}.h5", bursts + 1)).exists());
+        run(&given)
+            .expect(2)
+            .expect_message(&["r0005-00001.h5", "--force"]);
+        // Another's file in the place of a burst's ends the recording, not the run.
+        let name = folder.arg("w{burst}.h5");
+        folder.write("w00002.h5", "another's");
+        let ended = run(&["--port", &port, "--run", "5", "--record", &name]).expect(1);
+        let ended = ended.expect_message(&["w00002.h5", "the run goes on"]);
+        let record = &ended.report()["record"];
+        let first = events(&folder.path("w00001.h5")).len() as u64;
+        assert_eq!(number(record, "written"), first);
+        assert_eq!(number(record, "lost"), written - first);
     }
 
     /// Of a capture nothing is lost, however slow the disk.
@@ -178,7 +216,15 @@ mod built_in {
         let whole = folder.arg("whole.h5");
         run(&["--port", &port, "--record", &whole]).expect(0);
         let whole = folder.path("whole.h5");
-        assert!(read == events(&whole));
+        assert!(read.iter().all(|event| event.facts.burst == Some(1)));
+        // But for the number of the burst, which is of runs with a number.
+        let unnumbered = |event: &Event| {
+            let mut event = event.clone();
+            event.facts.burst = None;
+            event
+        };
+        let unnumbered: Vec<_> = read.iter().map(unnumbered).collect();
+        assert!(unnumbered == events(&whole));
         assert_eq!(Events::open(&whole).unwrap().run().unwrap(), None);
         // The files of another run are not written over, nor is one that stands in the way.
         divided("run.h5", &[])

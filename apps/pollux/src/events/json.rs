@@ -15,6 +15,8 @@ struct Object {
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<u32>,
     event: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    burst: Option<u16>,
     timestamp: u64,
     sources: u16,
     accepted: bool,
@@ -91,6 +93,7 @@ pub(super) fn line(
     } = event;
     let Facts {
         timestamp,
+        burst,
         sources,
         accepted,
         complete,
@@ -122,6 +125,7 @@ pub(super) fn line(
     let object = Object {
         run,
         event: number,
+        burst,
         timestamp,
         sources,
         accepted,

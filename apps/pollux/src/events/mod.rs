@@ -65,7 +65,7 @@ pub(crate) struct Args {
 
     /// Print JSON instead of text, an object a line
     ///
-    /// {run (if it has a number), event, timestamp (25 ns), sources, accepted, complete, late, monitored, truncated, disputed,
+    /// {run and burst (if the run has a number), event, timestamp (25 ns), sources, accepted, complete, late, monitored, truncated, disputed,
     /// rules, rule_set, hit_count, rings: [{disk, x, y, r (mm), hits, chi2 (mm2), time, time_spread (ns)}],
     /// hits: [[photomultiplier, time (ns)]]}; of an event file without hits, and without what a
     /// ring has from chi2 on. With --momentum a ring also has {particle, pull}: electron, muon or pion,

@@ -75,7 +75,9 @@ pub(super) fn event(
         remarks(facts)
     )?;
     let ns = u128::from(facts.timestamp) * 25;
-    writeln!(out, "time       slot {}, {ns} ns", facts.timestamp)?;
+    let burst = facts.burst.map(|burst| format!(", burst {burst}"));
+    let burst = burst.unwrap_or_default();
+    writeln!(out, "time       slot {}, {ns} ns{burst}", facts.timestamp)?;
     writeln!(out, "sources    {:#06x}", facts.sources)?;
     writeln!(
         out,

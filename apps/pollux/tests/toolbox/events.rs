@@ -222,12 +222,22 @@ fn what_is_no_file_of_events_is_named() {
 #[test]
 fn the_number_of_a_run_is_told() {
     let folder = Folder::new();
-    let records = (0..3).flat_map(|n| record(n).to_event(n.into()).to_bytes());
+    let record = |n: u16| L0Record {
+        burst: 300 * n,
+        ..record(n)
+    };
+    let records = (1..=3).flat_map(|n| record(n).to_event(n.into()).to_bytes());
     let bytes: Vec<u8> = record_header(Some(7)).into_iter().chain(records).collect();
     let file = write(&folder, "run.events", &bytes);
     assert!(printed(&[&file]).ends_with("3 of 3 events of run 7\n"));
     assert!(printed(&[&file, "--event", "1"]).starts_with("run        7\nevent      1"));
-    assert!(objects(&[&file]).iter().all(|event| event["run"] == 7));
+    assert!(printed(&[&file, "--event", "1"]).contains(" ns, burst 600\n"));
+    for (event, n) in objects(&[&file]).iter().zip(1..) {
+        assert_eq!(
+            (&event["run"], &event["burst"]),
+            (&7.into(), &(300 * n).into())
+        );
+    }
 }
 
 #[cfg(feature = "hdf5")]
@@ -256,6 +266,7 @@ mod recordings {
             let record = record(n);
             let facts = Facts {
                 timestamp: record.timestamp,
+                burst: None,
                 sources: record.sources,
                 accepted: record.accepted,
                 complete: record.complete,

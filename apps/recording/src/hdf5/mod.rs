@@ -11,7 +11,7 @@ pub use self::write::{About, Ending, Rule, StreamLoss, Writer};
 /// Version of the layout, in the attribute `pollux_version` of the root; grows with every change
 /// that a reader could notice. Version 1 has neither the bit of late decisions nor the rules; version 2
 /// has no bits of truncated and disputed events, and calls events complete that lack hits; version 4 is
-/// of runs with a number.
+/// of runs with a number, and has the bursts of events.
 const VERSION: u32 = 4;
 
 /// The version of files of runs without a number.

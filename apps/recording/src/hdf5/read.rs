@@ -26,6 +26,8 @@ pub struct Recording {
 /// The columns of some events.
 struct Rows {
     timestamp: Vec<u64>,
+    /// In a run with a number.
+    burst: Option<Vec<u16>>,
     sources: Vec<u16>,
     flags: Vec<u8>,
     rules: Vec<u8>,
@@ -202,6 +204,7 @@ impl Recording {
             Event {
                 facts: Facts {
                     timestamp: rows.timestamp[n],
+                    burst: rows.burst.as_ref().map(|burst| burst[n]),
                     sources: rows.sources[n],
                     accepted: flags & flag::ACCEPTED != 0,
                     complete: flags & flag::COMPLETE != 0,
@@ -224,6 +227,9 @@ impl Recording {
         let events = &self.events;
         Ok(Rows {
             timestamp: read(events, "timestamp", range)?,
+            burst: (events.link_exists("burst"))
+                .then(|| read(events, "burst", range))
+                .transpose()?,
             sources: read(events, "sources", range)?,
             flags: read(events, "flags", range)?,
             rules: read(events, "rules", range)?,

@@ -47,6 +47,7 @@ fn event(n: u16) -> Event {
     Event {
         facts: Facts {
             timestamp: (1 << 40) + u64::from(n),
+            burst: None,
             sources: 0b1011,
             accepted: n.is_multiple_of(3),
             complete: n.is_multiple_of(2),
@@ -72,6 +73,39 @@ fn write(path: &Path, events: u16) -> Writer {
         writer.push(&facts, &hits.unwrap(), &rings);
     }
     writer
+}
+
+#[test]
+fn events_of_a_run_with_a_number_say_their_burst() {
+    let (_folder, path) = file();
+    let about = About {
+        run: Some(7),
+        ..ABOUT
+    };
+    let mut writer = Writer::create(&path, &about).unwrap();
+    let of_burst = |n: u16| {
+        let mut event = event(n);
+        event.facts.burst = Some(1 + n / 10);
+        event
+    };
+    for n in 0..100 {
+        let Event {
+            facts, hits, rings, ..
+        } = of_burst(n);
+        writer.push(&facts, &hits.unwrap(), &rings);
+    }
+    writer.flush().unwrap();
+    drop(writer);
+    let mut events = Events::open(&path).unwrap();
+    assert_eq!(events.run().unwrap(), Some(7));
+    let expected: Vec<_> = (0..100).map(of_burst).collect();
+    assert_eq!(events.read(0..100).unwrap(), expected);
+    let file = hdf5_metno::File::open(&path).unwrap();
+    let bursts = file.dataset("entry/events/burst").unwrap();
+    assert_eq!(
+        bursts.read_raw::<u16>().unwrap()[..12],
+        [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2]
+    );
 }
 
 fn complete(path: &Path, events: u16) {

@@ -76,6 +76,8 @@ pub struct Ending<'a> {
 
 struct EventColumns {
     timestamp: Column<u64>,
+    /// In a run with a number.
+    burst: Option<Column<u16>>,
     sources: Column<u16>,
     flags: Column<u8>,
     rules: Column<u8>,
@@ -154,7 +156,7 @@ impl Writer {
         text_set(&note, "data", about.configuration)?;
         detector(&entry)?;
 
-        let events = EventColumns::create(&entry)?;
+        let events = EventColumns::create(&entry, numbered)?;
         let hits = HitColumns::create(&entry)?;
         let rings = RingColumns::create(&entry)?;
         // As NXevent_data has them, beside the hits.
@@ -188,6 +190,9 @@ impl Writer {
         let set = flags.into_iter().filter(|&(_, holds)| holds);
         events.flags.push(set.fold(0, |all, (bit, _)| all | bit));
         events.timestamp.push(facts.timestamp);
+        if let Some(burst) = &mut events.burst {
+            burst.push(facts.burst.unwrap_or(0));
+        }
         events.sources.push(facts.sources);
         events.rules.push(facts.rules);
         events.rule_set.push(facts.rule_set);
@@ -357,7 +362,7 @@ fn texts(group: &Group, name: &str, values: &[VarLenUnicode]) -> Result<()> {
 }
 
 impl EventColumns {
-    fn create(entry: &Group) -> Result<Self> {
+    fn create(entry: &Group, numbered: bool) -> Result<Self> {
         let at = &group(entry, "events", "NXcollection")?;
         Ok(Self {
             timestamp: Column::create(
@@ -366,6 +371,9 @@ impl EventColumns {
                 "25 ns",
                 "Time since the start of the burst",
             )?,
+            burst: (numbered)
+                .then(|| Column::create(at, "burst", "", "Number of the burst, from 1"))
+                .transpose()?,
             sources: Column::create(at, "sources", "", "Bit s: source s contributed")?,
             flags: Column::create(
                 at,
@@ -382,8 +390,9 @@ impl EventColumns {
         })
     }
 
-    fn all(&mut self) -> [&mut dyn Flush; 9] {
-        [
+    fn all(&mut self) -> impl Iterator<Item = &mut dyn Flush> {
+        let burst = self.burst.as_mut().map(|burst| burst as &mut dyn Flush);
+        let all: [&mut dyn Flush; 9] = [
             &mut self.timestamp,
             &mut self.sources,
             &mut self.flags,
@@ -393,7 +402,8 @@ impl EventColumns {
             &mut self.rings,
             &mut self.hit_index,
             &mut self.ring_index,
-        ]
+        ];
+        burst.into_iter().chain(all)
     }
 }
 

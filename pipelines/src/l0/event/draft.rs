@@ -140,6 +140,7 @@ impl Draft {
                 guard: span.guard,
                 width: span.width,
                 masked: head.masked,
+                burst: head.burst,
                 flags: flag(COMPLETE, head.complete)
                     | flag(TRUNCATED, head.truncated)
                     | flag(DISPUTED, head.disputed),

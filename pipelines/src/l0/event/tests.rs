@@ -17,6 +17,7 @@ const HEAD: EventHead = EventHead {
     arrival: Tsc(9),
     truncated: false,
     disputed: false,
+    burst: 1,
 };
 
 #[test]

@@ -370,6 +370,7 @@ impl Build {
                 self.close_all(MAIN, out);
                 self.lines.swap(MAIN, OTHER);
                 self.lines[OTHER].clear();
+                self.clocks.take_burst();
                 self.fates.settle(Ok(()));
                 self.stats.events.resyncs.add(1);
             }
@@ -519,6 +520,7 @@ impl Build {
             complete,
             truncated: open.truncated,
             disputed,
+            burst: self.clocks.burst(line),
             hits,
             masked,
             arrival: open.arrival,

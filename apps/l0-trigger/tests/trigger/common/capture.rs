@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use pcap_file::pcapng::{Block, PcapNgReader};
-use pollux_emulator::config::{Arrival, EmulatorConfig, Faults};
+use pollux_emulator::config::{Arrival, EmulatorConfig, Faults, Spill};
 use pollux_emulator::link::PortLink;
 use pollux_emulator::physics::{ModelConfig, Rings};
 use pollux_emulator::run::{EmulatorLoop, EmulatorReport};
@@ -28,6 +28,18 @@ pub(crate) fn boards(events: u64) -> EmulatorConfig {
         events,
         arrival: Arrival::Regular,
         ..EmulatorConfig::default()
+    }
+}
+
+/// As [`boards`], in spills of 5 ms with so many milliseconds between them.
+pub(crate) fn spills(events: u64, gap_ms: u32) -> EmulatorConfig {
+    EmulatorConfig {
+        spill: Spill {
+            length_ms: 5,
+            gap_ms,
+            restart_sequence: true,
+        },
+        ..boards(events)
     }
 }
 
