@@ -4,14 +4,16 @@ mod json;
 mod picture;
 mod text;
 
-use std::io::Write as _;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow};
 use clap::ValueEnum;
 use pollux_pipelines::rich::find::Ring;
 use pollux_pipelines::rich::particle::Particle;
-use pollux_program::{Failure, Output, Overwrite, print, print_with, say};
+use pollux_program::{Failure, Json, Output, Overwrite, name_outputs, print, print_with, say};
 use pollux_recording::{Event, Events};
 
 /// Events that are read at a time.
@@ -38,8 +40,8 @@ const FINE_NS: f64 = 25.0 / 256.0;
 )]
 pub(crate) struct Args {
     /// The file
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "json")]
+    file: Option<PathBuf>,
 
     /// The first event that is looked at
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -63,7 +65,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "P", requires = "event", value_parser = momentum)]
     momentum: Option<f64>,
 
-    /// Print JSON instead of text, an object a line
+    /// Print JSON instead of text, an object a line; with FILE, write it there beside the text
+    ///
+    /// Give it behind the file that is read, or as --json=FILE: what follows is taken for the file,
+    /// unless there is no other.
     ///
     /// {run and burst (if the run has a number), event, timestamp (25 ns), sources, accepted, complete, late, monitored, truncated, disputed,
     /// rules, rule_set, hit_count, rings: [{disk, x, y, r (mm), hits, chi2 (mm2), time, time_spread (ns)}],
@@ -71,8 +76,8 @@ pub(crate) struct Args {
     /// ring has from chi2 on. With --momentum a ring also has {particle, pull}: electron, muon or pion,
     /// and by how many standard deviations the radius is off; where that is more than 5 of each,
     /// {nearest, pull}.
-    #[arg(long)]
-    json: bool,
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = Json::STDOUT)]
+    json: Option<Json>,
 
     /// Draw that event
     #[arg(long, value_name = "FILE", requires = "event")]
@@ -131,18 +136,78 @@ impl Only {
 
 /// Runs the sub-command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let mut events = Events::open(&args.file).map_err(anyhow::Error::from)?;
+    let (file, json) = args.files()?;
+    let prints_json = Json::is_printed(json.as_ref());
+    let files = [
+        ("--json", &Json::file_of(json.as_ref())),
+        ("--svg", &args.svg),
+    ];
+    let [json, svg] = name_outputs(&files, None, args.overwrite).map_err(Failure::Usage)?;
+    let mut events = Events::open(&file).map_err(anyhow::Error::from)?;
     if let Some(warning) = events.warning() {
         say(format_args!("warning: {warning}"));
     }
     match args.event {
-        Some(number) => one(&mut events, number, args)?,
-        None => list(&mut events, args)?,
+        Some(number) => one(&mut events, number, args, prints_json, (json, svg))?,
+        None => list(&mut events, args, prints_json, json)?,
     }
     Ok(())
 }
 
-fn one(events: &mut Events, number: usize, args: &Args) -> Result<(), Failure> {
+impl Args {
+    /// The file that is read, and where JSON goes. What stands behind `--json` is the file that is
+    /// read where nothing else is.
+    fn files(&self) -> Result<(PathBuf, Option<Json>), Failure> {
+        let json = self.json.clone();
+        if let Some(file) = &self.file {
+            return Ok((file.clone(), json));
+        }
+        let file = Json::file_of(json.as_ref());
+        let file = file.context("no file is given: which one is to be read?");
+        let printed = Json::from(OsString::from(Json::STDOUT));
+        Ok((file.map_err(Failure::Usage)?, Some(printed)))
+    }
+}
+
+/// A file that lines of JSON go to.
+struct Lines(Option<(Output, BufWriter<File>)>);
+
+impl Lines {
+    fn create(output: Option<Output>) -> anyhow::Result<Self> {
+        let created = output.map(|output| {
+            let file = BufWriter::new(output.create()?);
+            anyhow::Ok((output, file))
+        });
+        created.transpose().map(Self)
+    }
+
+    fn write(&mut self, line: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+        match &mut self.0 {
+            Some((output, file)) => line(file).with_context(|| output.name()),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether there is no file.
+    fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn finish(self) -> anyhow::Result<()> {
+        match self.0 {
+            Some((output, mut file)) => file.flush().with_context(|| output.name()),
+            None => Ok(()),
+        }
+    }
+}
+
+fn one(
+    events: &mut Events,
+    number: usize,
+    args: &Args,
+    prints_json: bool,
+    (json, svg): (Option<Output>, Option<Output>),
+) -> Result<(), Failure> {
     let read = events.read(number..number.saturating_add(1));
     let Some(event) = read.map_err(anyhow::Error::from)?.pop() else {
         let n = events.len();
@@ -150,12 +215,12 @@ fn one(events: &mut Events, number: usize, args: &Args) -> Result<(), Failure> {
             "--event {number}: there are {n} events, numbered from 0"
         )));
     };
-    let svg = args.svg.as_deref();
-    let svg = svg.map(|path| Output::new("--svg", path, args.overwrite));
-    let svg = svg.transpose().map_err(Failure::Usage)?;
+    let mut lines = Lines::create(json)?;
     let run = events.run().map_err(anyhow::Error::from)?;
+    lines.write(|out| json::line(out, run, number, &event, args.momentum))?;
+    lines.finish()?;
     print_with(|out| {
-        if args.json {
+        if prints_json {
             return json::line(out, run, number, &event, args.momentum);
         }
         if let Some(run) = run {
@@ -171,30 +236,44 @@ fn one(events: &mut Events, number: usize, args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn list(events: &mut Events, args: &Args) -> anyhow::Result<()> {
+fn list(
+    events: &mut Events,
+    args: &Args,
+    prints_json: bool,
+    json: Option<Output>,
+) -> anyhow::Result<()> {
+    let mut lines = Lines::create(json)?;
     let mut left = args.count.unwrap_or(usize::MAX);
-    let (mut number, mut listed) = (args.from, 0_u64);
+    let (mut number, mut listed) = (args.from, 0);
     let run = events.run()?;
-    let mut heard = args.json || print_with(text::head)?;
-    while heard && left > 0 && number < events.len() {
+    let mut heard = prints_json || print_with(text::head)?;
+    while (heard || !lines.is_none()) && left > 0 && number < events.len() {
         let chunk = events.read(number..number.saturating_add(CHUNK))?;
-        heard = print_with(|out| {
-            for event in &chunk {
-                if left > 0 && args.only.wants(event) {
-                    if args.json {
-                        json::line(out, run, number, event, None)?;
+        let numbered = chunk.iter().zip(number..);
+        let wanted: Vec<_> = numbered
+            .filter(|(event, _)| args.only.wants(event))
+            .take(left)
+            .collect();
+        for &(event, number) in &wanted {
+            lines.write(|out| json::line(out, run, number, event, None))?;
+        }
+        // A reader who has gone does not end what is written to a file.
+        heard = heard
+            && print_with(|out| {
+                wanted.iter().try_for_each(|&(event, number)| {
+                    if prints_json {
+                        json::line(out, run, number, event, None)
                     } else {
-                        text::line(out, number, event)?;
+                        text::line(out, number, event)
                     }
-                    left -= 1;
-                    listed += 1;
-                }
-                number += 1;
-            }
-            Ok(())
-        })?;
+                })
+            })?;
+        left -= wanted.len();
+        listed += wanted.len();
+        number += chunk.len();
     }
-    if args.json {
+    lines.finish()?;
+    if prints_json || !heard {
         return Ok(());
     }
     let of_run = run.map_or_else(String::new, |run| format!(" of run {run}"));

@@ -348,3 +348,38 @@ mod recordings {
         }
     }
 }
+
+/// The option with a file writes the lines that it prints without, beside the text; and it goes on
+/// working in front of the file that is read.
+#[test]
+fn json_goes_to_a_file_as_to_the_terminal() {
+    let folder = Folder::new();
+    let events = event_file(&folder);
+    for selection in [
+        &["--only", "accepted", "--count", "20"][..],
+        &["--event", "7"],
+    ] {
+        let list = |json: &[&str]| printed(&[&[&*events], selection, json].concat());
+        let lines = list(&["--json"]);
+        assert_eq!(
+            lines.lines().count(),
+            if selection.len() > 2 { 20 } else { 1 }
+        );
+        let path = folder.path("lines.json");
+        let path = path.to_str().unwrap();
+        assert_eq!(list(&["--json", path]), list(&[]));
+        assert_eq!(fs::read_to_string(path).unwrap(), lines);
+        let again = [&[&*events], selection, &["--json", path]].concat();
+        assert!(refused("events", &again, 2).contains("--force"));
+        assert_eq!(list(&["--force", "--json", path]), list(&[]));
+        let in_front = [&["--json", &*events], selection].concat();
+        assert_eq!(printed(&in_front), lines);
+        fs::remove_file(path).unwrap();
+    }
+    let none = refused("events", &["--json"], 2);
+    assert!(none.contains("no file is given"), "{none}");
+    let same = [&*events, "--event", "1", "--json", "x", "--svg", "x"];
+    assert!(refused("events", &same, 2).contains("name one file"));
+    let nowhere = [&*events, "--json", "/nowhere/x"];
+    assert!(refused("events", &nowhere, 1).contains("--json /nowhere/x"));
+}
