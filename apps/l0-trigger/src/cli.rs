@@ -2,31 +2,28 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Parser;
 use pollux_pmd::lcore::idle::IdlePolicy;
-use pollux_program::{ClockOption, Cpus, Json, address, metrics, seconds};
+use pollux_program::{
+    ClockOption, Cpus, DurationOption, PortsOption, ReportOptions, address, metrics,
+};
 
 use crate::outputs::RunOptions;
 use crate::reference::Form;
 
 /// L0 trigger: receives the RICH's hits by UDP, builds events, finds rings, decides, and answers
-/// within a budget.
+/// within a budget
 ///
 /// Without --port it runs a demonstration: emulated readout boards on one core send over an
 /// in-process wire to the trigger on another, and the report compares what was found with the
 /// truth.
 #[derive(Debug, Parser)]
 #[command(version, after_help = AFTER_HELP)]
+#[command(mut_arg("ports", |arg| arg.help("Ports to receive on")))]
 pub struct Cli {
-    /// Ports to receive on
-    #[arg(value_name = "PORT")]
-    before: Vec<String>,
-
-    /// One more port to receive on; may be given several times
-    #[arg(long = "port", value_name = "SPEC")]
-    pub ports: Vec<String>,
+    #[command(flatten)]
+    pub ports: PortsOption,
 
     /// Configuration; without it, that of the demonstration
     #[arg(long, value_name = "FILE")]
@@ -53,9 +50,8 @@ pub struct Cli {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub queues: Option<u16>,
 
-    /// Stop after so long: a number of seconds, or a time like 5min
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
-    pub duration: Option<Duration>,
+    #[command(flatten)]
+    pub duration: DurationOption,
 
     /// Stop after so many events; in the demonstration, emulate so many [default there: 1000000, over card-sim 2000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -65,15 +61,8 @@ pub struct Cli {
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=32))]
     pub burst: u16,
 
-    /// Write the report as JSON
-    #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
-
-    /// Print the report as JSON instead of as text; with FILE, write it there, as --report does
-    ///
-    /// Give it behind the ports, or as --json=FILE: what follows is taken for the file.
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = Json::STDOUT)]
-    pub json: Option<Json>,
+    #[command(flatten)]
+    pub report: ReportOptions,
 
     #[command(flatten)]
     pub metrics: metrics::Options,
@@ -117,15 +106,6 @@ pub struct Cli {
     /// Print nothing but errors, changes of the rules, and the report
     #[arg(short, long)]
     pub quiet: bool,
-}
-
-impl Cli {
-    /// Reads the command line of the program; ends it where that cannot be read.
-    pub fn read() -> Self {
-        let mut cli = Self::parse();
-        cli.ports.splice(0..0, std::mem::take(&mut cli.before));
-        cli
-    }
 }
 
 const AFTER_HELP: &str = "\

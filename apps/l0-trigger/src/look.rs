@@ -32,8 +32,10 @@ pub fn look(cli: &Cli, plan: &Plan, registry: &Registry) -> Result<()> {
             setup::configure(cli, plan, port, &pool)?;
         }
     }
+    let [report, json] = &cli.report.files();
     let files = [
-        ("--report", &cli.report),
+        (report.0, &report.1),
+        (json.0, &json.1),
         ("--events-out", &cli.events_out),
         ("--record", &cli.record),
     ];

@@ -41,6 +41,7 @@ mod worker;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use clap::Parser as _;
 use pollux_pmd::{Registry, TscClock};
 use pollux_program::{Failure, Service};
 
@@ -55,7 +56,7 @@ use crate::run::Host;
 const QUIET: &str = "error,l0_trigger::reload=info";
 
 fn main() -> ExitCode {
-    let cli = Cli::read();
+    let cli = Cli::parse();
     pollux_program::log_to_stderr(if cli.quiet { QUIET } else { "info" });
     pollux_program::exit(job(&cli))
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
-use pollux_program::{Json, Output, Overwrite, Rotation, RotationOptions, name_outputs};
+use pollux_program::{Output, ReportOptions, Rotation, RotationOptions, name_outputs};
 
 use crate::cli::Cli;
 
@@ -20,9 +20,6 @@ pub struct RunOptions {
     /// Wait for runs, which are started and stopped at a Unix socket (docs/formats/control.md)
     #[arg(long, value_name = "PATH", conflicts_with = "run")]
     pub control: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub overwrite: Overwrite,
 
     /// When a file of --record is full: FILE's name gets a number then, run_00001.h5
     #[command(flatten)]
@@ -52,9 +49,7 @@ pub struct Outputs {
 pub struct Naming {
     events_out: Option<PathBuf>,
     record: Option<PathBuf>,
-    report: Option<PathBuf>,
-    json: Option<Json>,
-    overwrite: Overwrite,
+    reports: ReportOptions,
     rotation: Rotation,
 }
 
@@ -68,24 +63,22 @@ impl Naming {
         Ok(Self {
             events_out: cli.events_out.clone(),
             record: cli.record.clone(),
-            report: cli.report.clone(),
-            json: cli.json.clone(),
-            overwrite: cli.runs.overwrite,
+            reports: cli.report.clone(),
             rotation,
         })
     }
 
     /// The files of a run.
     pub fn name(&self, run: Option<u32>) -> Result<Outputs> {
-        let json = self.json.as_ref();
+        let [report, json] = &self.reports.files();
         let files = [
             ("--events-out", &self.events_out),
             ("--record", &self.record),
-            ("--report", &self.report),
-            ("--json", &Json::file_of(json)),
+            (report.0, &report.1),
+            (json.0, &json.1),
         ];
-        let prints_json = Json::is_printed(json);
-        let [recording, record, report, json] = name_outputs(&files, run, self.overwrite)?;
+        let overwrite = self.reports.overwrite;
+        let [recording, record, report, json] = name_outputs(&files, run, overwrite)?;
         for output in [&report, &json].into_iter().flatten() {
             ensure!(
                 !output.is_by_burst(),
@@ -106,7 +99,7 @@ impl Naming {
             rotation,
             report,
             json,
-            prints_json,
+            prints_json: self.reports.prints_json(),
         })
     }
 }

@@ -81,20 +81,21 @@ impl Plan {
             GivenTruth::read(path).with_context(|| format!("--truth {}", path.display()))
         });
         let given = given.transpose()?;
-        for spec in &cli.ports {
+        let specs = cli.ports.specs();
+        for spec in &specs {
             registry
                 .check(spec)
                 .with_context(|| format!("--port {spec}"))?;
         }
-        let is_simulated = cli.ports == [CARD];
+        let is_simulated = specs == [CARD];
         ensure!(
             !is_simulated || cli.runs.control.is_none(),
             "--control is not for {CARD}: its time goes on with one run alone"
         );
-        let demo = cli.ports.is_empty() || cli.ports == [LOOPBACK] || is_simulated;
+        let demo = specs.is_empty() || specs == [LOOPBACK] || is_simulated;
         for own in [LOOPBACK, CARD] {
             ensure!(
-                demo || !cli.ports.iter().any(|spec| spec == own),
+                demo || !specs.iter().any(|spec| spec == own),
                 "--port {own} is the demonstration's, and stands alone: nobody else sends there"
             );
         }
@@ -122,10 +123,10 @@ impl Plan {
         let emulator_cpu = if demo { cpus.next().flatten() } else { None };
         let mut plan = Self {
             config,
-            ports: if cli.ports.is_empty() {
+            ports: if specs.is_empty() {
                 vec![LOOPBACK.into()]
             } else {
-                cli.ports.clone()
+                specs
             },
             is_simulated,
             emulator: None,

@@ -145,7 +145,7 @@ pub fn run(
         &mut crew,
         &mut host,
         &halt,
-        cli.duration,
+        cli.duration.duration,
     );
     if host.is_alone || host.quit.is_set() {
         host.service.stopping();

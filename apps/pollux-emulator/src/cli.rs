@@ -3,31 +3,29 @@
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Parser;
 use pollux_emulator::config::{Arrival, EmulatorConfig};
 use pollux_emulator::physics::Rings;
 use pollux_pmd::net::MacAddr;
-use pollux_program::{ClockOption, Cpus, Json, Overwrite, metrics, seconds};
+use pollux_program::{ClockOption, Cpus, DurationOption, PortOption, ReportOptions, metrics};
 
 /// Emulated RICH readout boards: sends compressed hits of events with a known truth to a trigger,
-/// at a given rate and with faults on demand, and checks the decisions that come back.
+/// at a given rate and with faults on demand, and checks the decisions that come back
 ///
 /// Equal seeds make equal events, frames and faults. Flags come before the configuration file,
 /// and that before the defaults.
 #[derive(Debug, Parser)]
 #[command(version, allow_negative_numbers = true, after_help = AFTER_HELP)]
+#[command(mut_arg("place", |arg| arg
+    .help("Send through a port: af_packet:IF, pcap:tx=FILE, ...")
+    .required_unless_present_any(["udp", "check"])
+    .conflicts_with("udp")))]
+#[command(mut_arg("port", |arg| arg.conflicts_with("udp")))]
 pub(crate) struct Cli {
-    /// Send through a port: af_packet:IF, pcap:tx=FILE, ...
-    #[arg(value_name = "PORT", conflicts_with = "udp")]
-    #[arg(required_unless_present_any = ["port", "udp", "check"])]
-    place: Option<String>,
-
-    /// The same, as an option
-    #[arg(long, value_name = "SPEC", conflicts_with_all = ["udp", "place"])]
-    pub(crate) port: Option<String>,
+    #[command(flatten)]
+    pub(crate) port: PortOption,
 
     /// Send through the kernel's UDP sockets to this address; board b sends to port PORT + b
     #[arg(long, value_name = "IP:PORT", conflicts_with_all = ["dst_ip", "dst_port", "dst_mac"])]
@@ -121,9 +119,8 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "PORT", help_heading = "Addresses")]
     listen: Option<u16>,
 
-    /// Stop after so long: a number of seconds, or a time like 5min
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
-    pub(crate) duration: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) duration: DurationOption,
 
     /// CPU of the loop; of a list, the first
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -140,18 +137,8 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "FILE")]
     pub(crate) truth_events: Option<PathBuf>,
 
-    /// Write the report as JSON
-    #[arg(long, value_name = "FILE")]
-    pub(crate) report: Option<PathBuf>,
-
-    /// Print the report as JSON instead of as text; with FILE, write it there, as --report does
-    ///
-    /// Give it behind the ports, or as --json=FILE: what follows is taken for the file.
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = Json::STDOUT)]
-    pub(crate) json: Option<Json>,
-
     #[command(flatten)]
-    pub(crate) overwrite: Overwrite,
+    pub(crate) report: ReportOptions,
 
     #[command(flatten)]
     pub(crate) metrics: metrics::Options,
@@ -163,15 +150,6 @@ pub(crate) struct Cli {
     /// Print nothing but errors and the report
     #[arg(short, long)]
     pub(crate) quiet: bool,
-}
-
-impl Cli {
-    /// Reads the command line of the program; ends it where that cannot be read.
-    pub(crate) fn read() -> Self {
-        let mut cli = Self::parse();
-        cli.port = cli.port.or(cli.place.take());
-        cli
-    }
 }
 
 const AFTER_HELP: &str = "\

@@ -16,7 +16,7 @@ use pollux_pmd::lcore::{self, StopFlag};
 use pollux_pmd::{Ledger, Port, PortConfig, PortSpec, Registry, Started, StartedPort, TscClock};
 use pollux_program::metrics::{self, Books, Watch};
 use pollux_program::ports::{self, PortView};
-use pollux_program::{Cpus, Failure, Json, Output, Reports, name_outputs, print, say};
+use pollux_program::{Cpus, Failure, Output, Reports, name_outputs, print, say};
 
 use crate::cli::Cli;
 use crate::page;
@@ -36,7 +36,7 @@ pub(crate) fn run(cli: &Cli) -> Result<(), Failure> {
         return Err(Failure::Usage(anyhow::anyhow!(why)));
     }
     let registry = pollux_program::ports::registry();
-    if let Some(spec) = &cli.port {
+    if let Some(spec) = cli.port.get() {
         registry.check(spec)?;
     }
     for cpu in Cpus::of(&cli.cores) {
@@ -44,17 +44,18 @@ pub(crate) fn run(cli: &Cli) -> Result<(), Failure> {
         allowed.map_err(Failure::Usage)?;
     }
     if cli.check {
-        let through = cli.port.as_deref().or(cli.udp.map(|_| "kernel sockets"));
+        let through = cli.port.get().or(cli.udp.map(|_| "kernel sockets"));
         return Ok(print(crate::report::plan(&config, through))?);
     }
     let outputs = Outputs::new(cli).map_err(Failure::Usage)?;
     let keeper = Keeper::new(cli, &config, &outputs)?;
-    let run = match &cli.port {
+    // Before the run: a path that cannot be written is told at once.
+    let files = [&outputs.report, &outputs.json].into_iter().flatten();
+    let reports = Reports::new(cli.report.prints_json(), files)?;
+    let run = match cli.port.get() {
         Some(spec) => through_port(&registry, spec, config, &keeper)?,
         None => through_sockets(&config, &keeper)?,
     };
-    let files = [&outputs.report, &outputs.json].into_iter().flatten();
-    let reports = Reports::new(Json::is_printed(cli.json.as_ref()), files)?;
     let report = run.json();
     let printed = reports.print(&report, |out| write!(out, "{run}"));
     reports.write(&report)?;
@@ -153,13 +154,15 @@ struct Outputs {
 
 impl Outputs {
     fn new(cli: &Cli) -> anyhow::Result<Self> {
+        let [report, json] = &cli.report.files();
         let files = [
             ("--truth-out", &cli.truth_out),
             ("--truth-events", &cli.truth_events),
-            ("--report", &cli.report),
-            ("--json", &Json::file_of(cli.json.as_ref())),
+            (report.0, &report.1),
+            (json.0, &json.1),
         ];
-        let [truth_out, truth_events, report, json] = name_outputs(&files, None, cli.overwrite)?;
+        let overwrite = cli.report.overwrite;
+        let [truth_out, truth_events, report, json] = name_outputs(&files, None, overwrite)?;
         Ok(Self {
             truth_out,
             truth_events,
@@ -215,7 +218,7 @@ impl Keeper {
             stop,
             cpu,
             isolated: cpu.is_some_and(|cpu| lcore::check_isolation("emulator", cpu)),
-            duration: cli.duration,
+            duration: cli.duration.duration,
             quiet: cli.quiet,
             truth_out,
             truth_events: outputs.truth_events.clone(),

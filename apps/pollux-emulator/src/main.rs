@@ -7,8 +7,10 @@ mod report;
 
 use std::process::ExitCode;
 
+use clap::Parser as _;
+
 fn main() -> ExitCode {
-    let cli = cli::Cli::read();
+    let cli = cli::Cli::parse();
     pollux_program::log_to_stderr(if cli.quiet { "error" } else { "info" });
     pollux_program::exit(job::run(&cli))
 }

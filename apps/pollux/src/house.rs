@@ -7,7 +7,6 @@ mod report;
 mod rig;
 
 use std::fmt::Display;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
@@ -15,7 +14,7 @@ use pollux_pmd::lcore::{self, Lcore, StopFlag};
 use pollux_pmd::{Ledger, Port, Started};
 use pollux_program::metrics::{self, Books, Watch};
 use pollux_program::ports::PortView;
-use pollux_program::{Cpus, Failure, Json, Output, Overwrite, Reports, name_outputs, say, seconds};
+use pollux_program::{Cpus, DurationOption, Failure, ReportOptions, ReportOutputs, Reports, say};
 use serde::Serialize;
 
 use self::meter::Meter;
@@ -34,22 +33,11 @@ pub(crate) struct Options {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     cores: Vec<Cpus>,
 
-    /// End after so long: a number of seconds, or a time like 5min
-    #[arg(long, visible_alias = "seconds", value_name = "TIME", value_parser = seconds)]
-    duration: Option<Duration>,
-
-    /// Write the report as JSON (docs/formats/toolbox.md)
-    #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
-
-    /// Print the report as JSON instead of as text; with FILE, write it there, as --report does
-    ///
-    /// Give it behind the ports, or as --json=FILE: what follows is taken for the file.
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = Json::STDOUT)]
-    json: Option<Json>,
+    #[command(flatten)]
+    duration: DurationOption,
 
     #[command(flatten)]
-    pub(crate) overwrite: Overwrite,
+    pub(crate) report: ReportOptions,
 
     #[command(flatten)]
     metrics: metrics::Options,
@@ -67,9 +55,7 @@ pub(crate) struct House {
     cores: Vec<usize>,
     duration: Option<Duration>,
     quiet: bool,
-    /// Of `--report` and `--json FILE`.
-    reports: [Option<Output>; 2],
-    prints_json: bool,
+    reports: ReportOutputs,
     metrics: metrics::Options,
 }
 
@@ -97,20 +83,14 @@ impl House {
             let allowed = lcore::expect_allowed(cpu).context("--cores");
             allowed.map_err(Failure::Usage)?;
         }
-        let json = options.json.as_ref();
-        let files = [
-            ("--report", &options.report),
-            ("--json", &Json::file_of(json)),
-        ];
-        let reports = name_outputs(&files, None, options.overwrite).map_err(Failure::Usage)?;
+        let reports = options.report.outputs()?;
         Ok(Self {
             stop: pollux_program::stop_on_signals().context("cannot handle signals")?,
             latencies: Latencies::default(),
             cores,
-            duration: options.duration,
+            duration: options.duration.duration,
             quiet: options.quiet,
             reports,
-            prints_json: Json::is_printed(json),
             metrics: options.metrics,
         })
     }
@@ -143,7 +123,7 @@ impl House {
     /// Begins a run, whose loops have these roles: one for each of the cores. Only now, when all
     /// ports are open, is the report's file made: a run that never was leaves none.
     pub(crate) fn begin(&self, roles: &[&'static str]) -> anyhow::Result<Begun> {
-        let reports = Reports::new(self.prints_json, self.reports.iter().flatten())?;
+        let reports = self.reports.ready()?;
         let cores = self.cores.iter().zip(roles);
         let cores = cores.map(|(&cpu, role)| report::Core {
             role,
@@ -168,6 +148,11 @@ impl House {
     /// Time until the run is to end by itself.
     fn left(&self, begin: Instant) -> Option<Duration> {
         self.duration.map(|d| d.saturating_sub(begin.elapsed()))
+    }
+
+    /// Where metrics are served, for a sub-command with a page of its own.
+    pub(crate) fn metrics(&self) -> metrics::Options {
+        self.metrics
     }
 
     /// Serves the metrics of a run, if they were asked for.
@@ -252,6 +237,11 @@ impl Begun {
             cores: self.cores,
             reports: self.reports,
         }
+    }
+
+    /// Where the report goes, of a sub-command that has one of its own form.
+    pub(crate) fn into_reports(self) -> Reports {
+        self.reports
     }
 
     /// Time since the beginning.

@@ -27,13 +27,13 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use pollux_program::ClockOption;
 
-/// Tools for ports that are polled: NICs, capture files, wires inside the process.
+/// Tools for ports that are polled: NICs, capture files, wires inside the process
 #[derive(Parser)]
 #[command(
     version,
-    after_help = "Exit status: 0 when the run ended as asked and its loss ledger balances, 1 when it failed,\n\
-                  2 on a wrong option or port spec.\n\
-                  Environment: RUST_LOG chooses what is logged (default: warn)."
+    after_help = "Environment: RUST_LOG chooses what is logged (default: warn).\n\n\
+                  Exit status: 0 when the run ended as asked and its loss ledger balances, 1 when it failed,\n\
+                  2 on a wrong option or port spec."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -61,11 +61,19 @@ enum Command {
     Verify(verify::Args),
 }
 
+/// How the help of a sub-command with ports ends.
+const EXIT_STATUS: &str = "\
+Exit status: 0 when the run ended as asked and its loss ledger balances, 1 when it failed, 2 on a
+wrong option or port spec.";
+
 fn main() -> ExitCode {
     let registry = pollux_program::ports::registry();
     // The drivers are known to the registry alone, so the help is completed at run time. A
     // sub-command with an end of its own takes no ports.
-    let specs = pollux_program::ports::help(&registry);
+    let specs = format!(
+        "{}\n\n{EXIT_STATUS}",
+        pollux_program::ports::help(&registry)
+    );
     let cli = Cli::command().mut_subcommands(|command| match command.get_after_help() {
         None => command.after_help(specs.clone()),
         Some(_) => command,

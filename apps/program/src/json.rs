@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::{Failure, Output, Overwrite, ReportFile, print_with};
+use crate::{Output, ReportFile, print_with};
 
 /// Where a report goes as JSON: the value of an option with `num_args = 0..=1` and
 /// `default_missing_value = Json::STDOUT`. Without a file it takes the place of the text on standard
@@ -60,17 +60,6 @@ impl Reports {
             prints_json,
             files: files.collect::<Result<_, _>>()?,
         })
-    }
-
-    /// Those of a program that has no other option than `--json`.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn of(asked: Option<&Json>, overwrite: Overwrite) -> Result<Self, Failure> {
-        let file = Json::file_of(asked);
-        let output = file.map(|path| Output::new("--json", &path, overwrite));
-        let output = output.transpose().map_err(Failure::Usage)?;
-        Ok(Self::new(Json::is_printed(asked), output.as_ref())?)
     }
 
     /// Prints the report: as JSON where that was asked for, else by `text`.

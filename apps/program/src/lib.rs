@@ -18,7 +18,8 @@
 //! | [`Output`], [`name_outputs`], [`Overwrite`] | files, their names and numbers, and those that are there |
 //! | [`RotationOptions`], [`Rotation`], [`part`] | one file after the other |
 //! | [`ReportFile`], [`LedgerReport`] | the JSON report |
-//! | [`Json`], [`Reports`] | `--json`, with a file or without, and where reports go |
+//! | [`ReportOptions`], [`Json`], [`Reports`] | `--report`; `--json`, with a file or without; where reports go |
+//! | [`PortOption`], [`PortsOption`], [`DurationOption`] | ports in front or by `--port`, and `--duration` |
 //! | [`can_be_written`] | whether there could be a file, without making one |
 
 mod args;
@@ -28,6 +29,7 @@ pub mod http;
 mod json;
 mod log;
 pub mod metrics;
+mod options;
 mod output;
 pub mod ports;
 mod report;
@@ -41,6 +43,7 @@ pub use background::Background;
 pub use exit::{Failure, exit};
 pub use json::{Json, Reports};
 pub use log::log_to_stderr;
+pub use options::{DurationOption, PortOption, PortsOption, ReportOptions, ReportOutputs};
 pub use output::{BURST, Output, Overwrite, name_outputs, part};
 pub use report::{LedgerReport, ReportFile, can_be_written};
 pub use rotation::{Rotation, RotationOptions};

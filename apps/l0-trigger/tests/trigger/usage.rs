@@ -433,7 +433,7 @@ fn a_check_refuses_what_the_run_would() {
         // A run has opened its port, and begun its files, when it comes to its servers.
         run(arguments).expect(code).expect_message(named);
     }
-    for option in ["--report", "--events-out"] {
+    for option in ["--report", "--json", "--events-out"] {
         for path in [&nowhere, &directory] {
             let arguments = ["--port", &there, option, path];
             run(&arguments).expect(1).expect_message(&[option, path]);

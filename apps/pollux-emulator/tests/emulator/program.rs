@@ -274,6 +274,10 @@ fn a_failed_run_is_status_1() {
         dir.path().join("c").display()
     );
     assert!(fail(&format!("{port} --report /nowhere/r.json"), 1).contains("--report /nowhere/r"));
+    assert!(
+        !dir.path().join("c").exists(),
+        "told before the port was opened"
+    );
     assert!(fail(&format!("{port} --truth-out /nowhere/t"), 1).contains("--truth-out /nowhere/t"));
     // An address that is not this host's (TEST-NET-1).
     assert!(fail("--udp 127.0.0.1:9 --src-ip 192.0.2.1", 1).contains("192.0.2.1"));

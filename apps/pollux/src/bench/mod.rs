@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use pollux_pmd::mempool::{Mempool, PoolConfig};
 use pollux_pmd::{Capabilities, LatencyHistogram, Ledger, PortConfig, Registry};
-use pollux_program::{Failure, Output, say, seconds};
+use pollux_program::{Failure, Output, PortOption, say, seconds};
 
 use self::report::{Report, SizeReport};
 use self::search::{Critical, Search};
@@ -54,10 +54,14 @@ const ATTEMPTS: u32 = 4;
 ///   pollux bench --tx vhost-user:/run/a.sock --rx vhost-user:/run/b.sock --sizes 64 --trials 20
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
+#[command(mut_arg("place", |arg| arg
+    .help("One port that sends, and receives what comes back")
+    .required_unless_present("tx")
+    .conflicts_with_all(["tx", "rx"])))]
+#[command(mut_arg("port", |arg| arg.conflicts_with_all(["tx", "rx"])))]
 pub(crate) struct Args {
-    /// One port that sends, and receives what comes back
-    #[arg(long, value_name = "PORT", required_unless_present = "tx", conflicts_with_all = ["tx", "rx"])]
-    port: Option<String>,
+    #[command(flatten)]
+    port: PortOption,
 
     /// The port that sends
     #[arg(long, value_name = "PORT", requires = "rx")]
@@ -177,7 +181,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let house = House::new(&args.run)?;
     args.check(&house)?;
     let plot = args.plot.as_deref();
-    let plot = plot.map(|path| Output::new("--plot", path, args.run.overwrite));
+    let plot = plot.map(|path| Output::new("--plot", path, args.run.report.overwrite));
     let plot = plot.transpose().map_err(Failure::Usage)?;
     let (rig, ledger, pool, flows, filtered) = args.start(registry)?;
     let drawing = plot.as_ref().map(Output::create).transpose()?;
@@ -260,9 +264,9 @@ impl Args {
     /// The specs of the ports, the sender's first; with their queues, to receive and to send.
     fn ports(&self) -> Vec<(&str, u16, u16)> {
         let n = self.queues;
-        match (&self.port, &self.tx, &self.rx) {
+        match (self.port.get(), &self.tx, &self.rx) {
             (None, Some(tx), Some(rx)) => vec![(tx, 0, n), (rx, n, 0)],
-            (port, ..) => port.iter().map(|port| (port.as_str(), n, n)).collect(),
+            (port, ..) => port.map(|port| (port, n, n)).into_iter().collect(),
         }
     }
 

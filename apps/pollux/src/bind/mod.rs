@@ -20,7 +20,7 @@ use crate::sys::{Sys, net};
 
 const PROBE: &str = "/sys/bus/pci/drivers_probe";
 
-/// Give PCI devices to a driver that hands them to a program.
+/// Give PCI devices to a driver that hands them to a program
 ///
 /// DEVICE is an address (0000:03:00.0, or 03:00.0) or the name of a network interface. All devices
 /// are checked before the first is touched. One that carries the machine's network is refused: that
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     force: bool,
 }
 
-/// Give PCI devices back to the kernel's own driver.
+/// Give PCI devices back to the kernel's own driver
 ///
 /// Waits for a program that has the device open.
 ///

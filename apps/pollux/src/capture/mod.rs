@@ -20,7 +20,7 @@ use pollux_pmd::{
     Ledger, Port, PortConfig, PortSpec, Probed, Registry, RxQueue, StartedPort, Tally,
 };
 use pollux_program::ports::{self, PortView};
-use pollux_program::{Failure, RotationOptions};
+use pollux_program::{Failure, PortOption, RotationOptions};
 use serde::Serialize;
 
 use self::disk::{Disk, Sources, Written};
@@ -53,11 +53,10 @@ const RING: usize = 1024;
 ///   pollux capture af_packet:eth1 -o run.pcapng --filter udp.dst=9000-9007 --snap-len 128
 ///   pollux capture af_packet:eth1 -o run.pcapng --ring 8 --file-size 1GB --cores 2
 #[derive(clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, mut_arg("place", |arg| arg.help("Where frames are received")))]
 pub(crate) struct Args {
-    /// Where frames are received
-    #[arg(value_name = "PORT")]
-    port: String,
+    #[command(flatten)]
+    port: PortOption,
 
     /// The file to write
     #[arg(short, long, value_name = "FILE")]
@@ -169,7 +168,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let rotation = args.rotation.rotation().map_err(Failure::Usage)?;
     let house = House::new(&args.run)?;
     let loops = house.loops();
-    let (mut opened, filtered) = args.promisc.open(registry, &[&args.port])?;
+    let (mut opened, filtered) = args.promisc.open(registry, &[args.port.spec()])?;
     let port = opened.pop().context("no port was opened")?;
     args.keep_the_source().map_err(Failure::Usage)?;
     let patient = port.capabilities().recorded;
@@ -196,7 +195,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let mut ledger = Ledger::new();
     for queue in &rx {
         ledger.add(
-            format!("{} queue {}", args.port, queue.queue()),
+            format!("{} queue {}", args.port.spec(), queue.queue()),
             queue.tally(),
         );
     }
@@ -248,14 +247,14 @@ impl Args {
     /// Refuses to write over the file that is read.
     fn keep_the_source(&self) -> anyhow::Result<()> {
         let canonical = |path: &Path| fs::canonicalize(path).ok();
-        let spec: PortSpec = self.port.parse()?;
+        let spec: PortSpec = self.port.spec().parse()?;
         let source = spec
             .option("rx")
             .and_then(|path| canonical(Path::new(path)));
         if source.is_some() && source == canonical(&self.output) {
             return Err(anyhow!(
                 "--output is the file that {} reads; write another one",
-                self.port
+                self.port.spec()
             ));
         }
         Ok(())
@@ -311,7 +310,7 @@ impl Args {
         let filter = Filter::any(&self.filter);
         About {
             program: concat!("pollux ", env!("CARGO_PKG_VERSION")).into(),
-            interface: self.port.clone(),
+            interface: self.port.spec().into(),
             filter: filter.map(|filter| filter.to_string()).unwrap_or_default(),
             snap_len: self.snap_len as usize,
         }

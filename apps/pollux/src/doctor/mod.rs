@@ -19,14 +19,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use pollux_program::{Cpus, Failure, Json, Overwrite, Reports, seconds};
+use pollux_program::{Cpus, Failure, ReportOptions, seconds};
 
 use self::finding::Finding;
 use self::machine::Machine;
 use self::report::{Report, Topic};
 use crate::sys::Sys;
 
-/// What keeps this machine from polling well, and the command that mends it.
+/// What keeps this machine from polling well, and the command that mends it
 ///
 /// Looks at memory, CPUs, interrupts, clocks, devices, interfaces and rights, and changes nothing.
 /// Each finding has a level:
@@ -42,21 +42,17 @@ use crate::sys::Sys;
 /// Needs no privilege; what only root may see is noted. In a container it sees what the container
 /// does. Commands are for a root shell.
 ///
+/// As JSON: {schema: 1, cores, levels: {level: count}, findings: [{topic, check, subject, level,
+/// found, why, mend: {run | boot | option | look: text}}]}; subject and mend only where there is one.
+///
 /// Example: pollux doctor --cores 2,3 --jitter 1
 #[derive(clap::Args)]
 #[command(
     after_help = "Exit status: 0 when nothing is bad, 1 when something is or it failed, 2 on a wrong option."
 )]
 pub(crate) struct Args {
-    /// Print the findings as JSON instead of as text; with FILE, write them there beside the text
-    ///
-    /// {schema: 1, cores, levels: {level: count}, findings: [{topic, check, subject, level, found,
-    /// why, mend: {run | boot | option | look: text}}]}; subject and mend only where there is one.
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = Json::STDOUT)]
-    json: Option<Json>,
-
     #[command(flatten)]
-    overwrite: Overwrite,
+    report: ReportOptions,
 
     /// CPUs that loops are to run on [default: the isolated ones, or all]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -135,7 +131,7 @@ const TOPICS: &[(&str, &[Examine])] = &[
 
 /// Examines the machine, and prints the report.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let json = Reports::of(args.json.as_ref(), args.overwrite)?;
+    let reports = args.report.outputs()?.ready()?;
     let mut asked = Cpus::of(&args.cores);
     asked.sort_unstable();
     asked.dedup();
@@ -159,7 +155,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         });
     }
     let report = Report::new(&machine.cores, topics);
-    report.tell(json)?;
+    report.tell(reports)?;
     match report.bad() {
         0 => Ok(()),
         1 => Err(anyhow!("1 finding is bad").into()),

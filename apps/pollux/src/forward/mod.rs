@@ -11,8 +11,7 @@ use pollux_pmd::lcore::idle::IdlePolicy;
 use pollux_pmd::mempool::{Mempool, PoolConfig};
 use pollux_pmd::port::{Configured, Port};
 use pollux_pmd::{Ledger, PortConfig, PortError, Probed, Registry, RxQueue, TxQueue};
-use pollux_program::Failure;
-use pollux_program::ports;
+use pollux_program::{Failure, PortsOption, ports};
 use serde::Serialize;
 
 use self::lane::{Counts, Forwarder, Lane};
@@ -38,11 +37,13 @@ const CACHE: usize = 512;
 ///   pollux forward vhost-user:/run/a.sock --mode 5tswap --seconds 10 --report run.json
 ///   pollux forward pcap:rx=run.pcap pcap:tx=copy.pcapng
 #[derive(clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, mut_arg("ports", |arg| arg
+    .help("One port or two")
+    .num_args(1..=2)
+    .required_unless_present("port")))]
 pub(crate) struct Args {
-    /// One port or two
-    #[arg(value_name = "PORT", required = true, num_args = 1..=2)]
-    ports: Vec<String>,
+    #[command(flatten)]
+    ports: PortsOption,
 
     /// What is exchanged in each frame
     #[arg(long, value_enum, default_value_t = Mode::Io)]
@@ -105,7 +106,14 @@ impl fmt::Display for Report {
 /// Forwards, and reports.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let house = House::new(&args.run)?;
-    let opened = ports::open(registry, &args.ports)?;
+    let specs = args.ports.specs();
+    if specs.len() > 2 {
+        return Err(Failure::Usage(anyhow!(
+            "{} ports: frames go between two, or back out of one",
+            specs.len()
+        )));
+    }
+    let opened = ports::open(registry, &specs)?;
     let ways = ways(&opened, args.one_way)?;
     let queues = args.queues.unwrap_or(house.loops() as u16);
     if house.loops() > usize::from(queues) {

@@ -13,8 +13,7 @@ use anyhow::{Context, anyhow};
 use pollux_pmd::mempool::{Mempool, PoolConfig};
 use pollux_pmd::net::UdpChecksum;
 use pollux_pmd::{Capabilities, Ledger, PortConfig, Registry, TscClock};
-use pollux_program::Failure;
-use pollux_program::ports;
+use pollux_program::{Failure, PortOption, ports};
 use serde::Serialize;
 
 pub(crate) use self::ends::Ends;
@@ -54,11 +53,10 @@ const SIZE: u16 = 64;
 // An address of IPv6 in an example is no link.
 #[allow(rustdoc::broken_intra_doc_links)]
 #[derive(clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, mut_arg("place", |arg| arg.help("Where frames are sent")))]
 pub(crate) struct Args {
-    /// Where frames are sent
-    #[arg(value_name = "PORT")]
-    port: String,
+    #[command(flatten)]
+    port: PortOption,
 
     /// End after N frames
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -172,7 +170,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
             "--queues {queues}: {loops} loops (--cores) need a queue each"
         )));
     }
-    let mut opened = ports::open(registry, &[&args.port])?;
+    let mut opened = ports::open(registry, &[args.port.spec()])?;
     let port = opened.pop().context("no port was opened")?;
     let offered = port.capabilities();
     let longest = args.check_sizes(&offered)?;
@@ -281,7 +279,7 @@ impl Args {
         if max > offered.max_frame {
             return Err(Failure::Usage(anyhow!(
                 "--size {max}: port {} carries at most {} bytes",
-                self.port,
+                self.port.spec(),
                 offered.max_frame
             )));
         }

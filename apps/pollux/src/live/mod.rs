@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use pollux_pmd::lcore::StopFlag;
-use pollux_program::{Failure, print_with, say, seconds, stop_on_signals};
+use pollux_program::{DurationOption, Failure, print_with, say, seconds, stop_on_signals};
 
 use self::client::Client;
 use self::openmetrics::Page;
@@ -22,7 +22,7 @@ use self::view::View;
 /// How soon a signal or a key is seen.
 const ROUND: Duration = Duration::from_millis(100);
 
-/// Watch a running program: rates, drops by cause, streams, latencies.
+/// Watch a running program: rates, drops by cause, streams, latencies
 ///
 /// Reads the metrics of any program that was started with --metrics ADDRESS:PORT, here or on
 /// another machine; the program's loops do not notice. On a terminal the tables are renewed in
@@ -31,7 +31,9 @@ const ROUND: Duration = Duration::from_millis(100);
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     l0-trigger --metrics 127.0.0.1:9464 & pollux live 127.0.0.1:9464\n  \
-    pollux live daq07:9464 --count 1        one look, as text")]
+    pollux live daq07:9464 --count 1        one look, as text\n\n\
+    Exit status: 0 when it ended as asked, 1 when there is no such program or it has gone, 2 on a\n\
+    wrong option.")]
 pub(crate) struct Args {
     /// Where the program serves its metrics: HOST:PORT, or a URL
     #[arg(value_name = "ADDRESS")]
@@ -44,6 +46,21 @@ pub(crate) struct Args {
     /// Look so many times, print each as text, and end
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
+
+    #[command(flatten)]
+    duration: DurationOption,
+}
+
+/// When to end: by a signal, or because the time is over.
+struct End {
+    stop: StopFlag,
+    at: Option<Instant>,
+}
+
+impl End {
+    fn is_here(&self) -> bool {
+        self.stop.is_set() || self.at.is_some_and(|at| Instant::now() >= at)
+    }
 }
 
 /// The last two pages, and when they were read.
@@ -77,21 +94,24 @@ impl Watch {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let stop = stop_on_signals().context("cannot handle signals")?;
+    let end = End {
+        stop: stop_on_signals().context("cannot handle signals")?,
+        at: args.duration.duration.map(|span| Instant::now() + span),
+    };
     let client = Client::new(&args.address);
     let mut watch = Watch::default();
     // One that is not there at all is a mistake; one that goes later may come back.
     watch.look(&client)?;
     match args.count {
-        None if std::io::stdout().is_terminal() => on_screen(args, &client, watch, &stop)?,
-        count => as_text(args, &client, watch, &stop, count)?,
+        None if std::io::stdout().is_terminal() => on_screen(args, &client, watch, &end)?,
+        count => as_text(args, &client, watch, &end, count)?,
     }
     Ok(())
 }
 
 /// Sleeps until a time; `false` if the program is to end before.
-fn sleep_until(time: Instant, stop: &StopFlag) -> bool {
-    while !stop.is_set() {
+fn sleep_until(time: Instant, end: &End) -> bool {
+    while !end.is_here() {
         match time.checked_duration_since(Instant::now()) {
             None => return true,
             Some(left) => std::thread::sleep(left.min(ROUND)),
@@ -104,14 +124,14 @@ fn as_text(
     args: &Args,
     client: &Client,
     mut watch: Watch,
-    stop: &StopFlag,
+    end: &End,
     count: Option<u64>,
 ) -> Result<()> {
     let mut next = Instant::now();
     let mut left = count.unwrap_or(u64::MAX);
     while left > 0 {
         next += args.interval;
-        if !sleep_until(next, stop) {
+        if !sleep_until(next, end) {
             break;
         }
         match watch.look(client) {
@@ -135,10 +155,10 @@ fn as_text(
     Ok(())
 }
 
-fn on_screen(args: &Args, client: &Client, mut watch: Watch, stop: &StopFlag) -> Result<()> {
+fn on_screen(args: &Args, client: &Client, mut watch: Watch, end: &End) -> Result<()> {
     let mut screen = Screen::new().context("cannot draw on this terminal")?;
     let (mut next, mut away) = (Instant::now(), None);
-    while !stop.is_set() {
+    while !end.is_here() {
         if Instant::now() >= next {
             next = Instant::now() + args.interval;
             away = watch.look(client).err().map(|error| format!("{error:#}"));

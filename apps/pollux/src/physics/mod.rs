@@ -15,13 +15,13 @@ use clap::ValueEnum;
 use pollux_emulator::physics::ModelConfig;
 use pollux_pipelines::rich::find::{self, FinderConfig};
 use pollux_pmd::lcore::StopFlag;
-use pollux_program::{Failure, Json, Overwrite, Reports};
+use pollux_program::{Failure, ReportOptions};
 use serde::Serialize;
 
 use self::momentum::{MomentumRow, SeparationRow};
 use self::study::{Row, Study};
 
-/// Measure how well rings are found, against the truth of emulated events.
+/// Measure how well rings are found, against the truth of emulated events
 ///
 /// Events with one to four rings, with noise and with other events in their slot are made from the
 /// seed, and the rings that are found in their hits are held against those that were made. A ring is
@@ -53,12 +53,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = FinderConfig::default().searches, value_parser = clap::value_parser!(u8).range(1..=8))]
     searches: u8,
 
-    /// Print the rows as JSON instead of as tables; with FILE, write them there beside the tables
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = Json::STDOUT)]
-    json: Option<Json>,
-
     #[command(flatten)]
-    overwrite: Overwrite,
+    report: ReportOptions,
 
     /// Write physics.md and its plots, with both methods, into this folder, over those that are there
     #[arg(long, value_name = "FOLDER")]
@@ -157,7 +153,7 @@ impl Found {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let stop = pollux_program::stop_on_signals().context("cannot handle signals")?;
     // Before the work: a path that cannot be written is told at once.
-    let json = Reports::of(args.json.as_ref(), args.overwrite)?;
+    let reports = args.report.outputs()?.ready()?;
     if let Some(folder) = &args.docs {
         fs::read_dir(folder).with_context(|| format!("--docs {}", folder.display()))?;
     }
@@ -169,7 +165,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let found = Found::by(&study(args.method), &stop)?;
     let report = found.report();
-    json.tell(&report, |out| {
+    reports.tell(&report, |out| {
         write!(
             out,
             "{}\n{}\n{}\n{}",

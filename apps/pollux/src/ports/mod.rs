@@ -6,32 +6,28 @@ mod text;
 use std::path::PathBuf;
 
 use pollux_pmd::Registry;
-use pollux_program::{Failure, Json, Overwrite, Reports};
+use pollux_program::{Failure, ReportOptions};
 
 use self::catalogue::{Catalogue, Drivers};
 use crate::sys::Sys;
 
-/// Every port that could be opened here, and how.
+/// Every port that could be opened here, and how
 ///
 /// Lists the specs of ports: those that can be used as they are, and those that cannot, with the
 /// reason. Then the network controllers on the PCI bus, with their drivers. Nothing is opened.
+///
+/// As JSON: {schema: 1, ports: [{spec, driver, state: usable | unusable | form, why}], interfaces:
+/// [{name, up, carrier, mac, mtu, speed_mbit, driver}], pci: [{address, ids, driver, node,
+/// iommu_group, speed_gts, width, interfaces, why}]}; with --drivers {schema: 1, drivers:
+/// [{name, form, summary, options: [{key, values, default, text}], features: {name: yes, or how
+/// far}}]}. What is not known is not there.
 ///
 /// Example: pollux ports --json
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0, 1 when the list cannot be written, 2 on a wrong option.")]
 pub(crate) struct Args {
-    /// Print the list as JSON instead of as text; with FILE, write it there beside the text
-    ///
-    /// {schema: 1, ports: [{spec, driver, state: usable | unusable | form, why}], interfaces:
-    /// [{name, up, carrier, mac, mtu, speed_mbit, driver}], pci: [{address, ids, driver, node,
-    /// iommu_group, speed_gts, width, interfaces, why}]}; with --drivers {schema: 1, drivers:
-    /// [{name, form, summary, options: [{key, values, default, text}], features: {name: yes, or how
-    /// far}}]}. What is not known is not there.
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = Json::STDOUT)]
-    json: Option<Json>,
-
     #[command(flatten)]
-    overwrite: Overwrite,
+    report: ReportOptions,
 
     /// List the drivers instead: their options, and what they can do
     #[arg(long)]
@@ -49,13 +45,13 @@ pub(crate) struct Args {
 
 /// Prints the list.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
-    let json = Reports::of(args.json.as_ref(), args.overwrite)?;
+    let reports = args.report.outputs()?.ready()?;
     if args.drivers {
         let drivers = Drivers::of(registry);
-        json.tell(&drivers, |out| text::drivers(&drivers, out))?;
+        reports.tell(&drivers, |out| text::drivers(&drivers, out))?;
     } else {
         let catalogue = Catalogue::of(&Sys::new(&args.root), registry);
-        json.tell(&catalogue, |out| text::catalogue(&catalogue, out))?;
+        reports.tell(&catalogue, |out| text::catalogue(&catalogue, out))?;
     }
     Ok(())
 }

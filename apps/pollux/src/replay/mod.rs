@@ -11,8 +11,7 @@ use anyhow::{Context, anyhow};
 use pollux_impair::{Counts, Impairments, Injector};
 use pollux_pmd::mempool::{Mempool, PoolConfig};
 use pollux_pmd::{Ledger, PortConfig, PortSpec, Registry};
-use pollux_program::Failure;
-use pollux_program::ports;
+use pollux_program::{Failure, PortOption, ports};
 use serde::Serialize;
 
 use self::options::{Delay, Reorder, Speed, probability};
@@ -46,15 +45,14 @@ const CACHE: usize = 512;
 ///   pollux replay run.pcapng af_packet:eth1 --speed 2 --loop 10 --loss 0.01 --seed 7
 ///   pollux replay run.pcap pcap:tx=worse.pcapng --reorder 0.05:4 --delay 0.3-2ms:0.01
 #[derive(clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, mut_arg("place", |arg| arg.help("Where it is sent")))]
 pub(crate) struct Args {
     /// The recording
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Where it is sent
-    #[arg(value_name = "PORT")]
-    port: String,
+    #[command(flatten)]
+    port: PortOption,
 
     /// Times as fast as recorded, or max
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = Speed::parse)]
@@ -150,9 +148,9 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let house = House::new(&args.run)?;
     house.expect_one_loop()?;
     let impairments = args.impairments().map_err(Failure::Usage)?;
-    let opened = ports::open(registry, &[&args.source()?, &args.port])?;
+    let opened = ports::open(registry, &[&args.source()?, args.port.spec()])?;
     // A file takes what is due tomorrow today.
-    let sink: PortSpec = args.port.parse().map_err(Failure::usage)?;
+    let sink: PortSpec = args.port.spec().parse().map_err(Failure::usage)?;
     let paced = args.speed != Speed::Max && sink.driver() != "pcap";
 
     let buffers = args.buffers as usize;

@@ -8,22 +8,23 @@ mod senders;
 mod view;
 
 use std::io::IsTerminal as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use pollux_pmd::lcore::launch;
+use pollux_pmd::lcore::{self, launch};
 use pollux_pmd::mempool::region::PageSize;
 use pollux_pmd::mempool::{Mempool, PoolConfig};
 use pollux_pmd::net::{ParseOptions, Reassembler, ReassemblyConfig};
 use pollux_pmd::{Ledger, Port, PortConfig, Probed, Registry, RxQueue, StartedPort};
-use pollux_program::metrics::{self, Books, Watch};
+use pollux_program::metrics::{Books, Watch};
 use pollux_program::ports::PortView;
-use pollux_program::{Failure, Json, Overwrite, Reports, ports, seconds};
+use pollux_program::{Failure, PortsOption, Reports, ports};
 
 use self::listener::Listener;
 use self::report::Report;
 use self::senders::Senders;
 use self::view::View;
+use crate::house::{House, Options};
 use crate::promisc::Promisc;
 
 /// Senders that are told apart. A flood of made-up addresses fills the table and goes on being
@@ -36,7 +37,7 @@ const ROWS: usize = 20;
 /// Buffers for each queue: what its ring and a few bursts hold, and the longest datagrams.
 const BUFFERS_PER_QUEUE: usize = 4096;
 
-/// Who is sending what, and what was dropped.
+/// Who is sending what, and what was dropped
 ///
 /// Packets, bytes and rate by source address and UDP destination port, where they go (address and
 /// VLANs, the outermost first; `+1` where there is one more destination), and every frame that is no
@@ -47,38 +48,24 @@ const BUFFERS_PER_QUEUE: usize = 4096;
 /// Bytes are those of UDP payloads. Datagrams that come in IP fragments are dropped, each fragment
 /// by itself, unless --reassemble puts them together. Rates are the mean over the run, or over the recorded time.
 ///
-/// Example: pollux streams --port pcap:rx=run7.pcap --json
+/// As JSON: {streams: [{src_ip, dst_port, packets, bytes, to: [{dst_ip, vlans}], rate_pps,
+/// rate_bps}], dropped: {cause: count}, from_wire, delivered, balanced}, and other: {packets, bytes}
+/// where some senders are not listed, and unseen: [{spec, unpolled_queues}] of ports that have fewer
+/// queues than their devices (docs/formats/toolbox.md).
+///
+/// Example: pollux streams pcap:rx=run7.pcap --json
 #[derive(clap::Args)]
+#[command(mut_arg("ports", |arg| arg
+    .help("Ports to listen to; of several, the senders are summed")
+    .required_unless_present("port")))]
+#[command(mut_arg("quiet", |arg| arg.help("No table that is renewed every second")))]
 pub(crate) struct Args {
-    /// Ports to listen to; of several, the senders are summed
-    #[arg(value_name = "PORT", required_unless_present = "more")]
-    ports: Vec<String>,
-
-    /// One more port
-    #[arg(long = "port", id = "more", value_name = "SPEC")]
-    more: Vec<String>,
-
-    /// Print the report as JSON instead of as text; with FILE, write it there beside the text
-    ///
-    /// Give it behind the ports, or as --json=FILE: what follows is taken for the file.
-    ///
-    /// {streams: [{src_ip, dst_port, packets, bytes, to: [{dst_ip, vlans}], rate_pps, rate_bps}],
-    /// dropped: {cause: count}, from_wire, delivered, balanced}, and other: {packets, bytes} where
-    /// some senders are not listed, and unseen: [{spec, unpolled_queues}] of ports that have fewer
-    /// queues than their devices (docs/formats/toolbox.md).
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = Json::STDOUT)]
-    json: Option<Json>,
-
     #[command(flatten)]
-    overwrite: Overwrite,
+    ports: PortsOption,
 
     /// Receive queues of each port [default: as many as its device shares frames out over]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     queues: Option<u16>,
-
-    /// End after so long: a number of seconds, or a time like 5min
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
-    duration: Option<Duration>,
 
     /// List only the N busiest senders [default: 20; with --json: all]
     ///
@@ -106,14 +93,14 @@ pub(crate) struct Args {
     promisc: Promisc,
 
     #[command(flatten)]
-    metrics: metrics::Options,
+    run: Options,
 }
 
 /// Listens, and prints the report.
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
-    let json = Reports::of(args.json.as_ref(), args.overwrite)?;
-    let specs = [&args.ports[..], &args.more].concat();
-    let (opened, filtered) = args.promisc.open(registry, &specs)?;
+    let house = House::new(&args.run)?;
+    house.expect_one_loop()?;
+    let (opened, filtered) = args.promisc.open(registry, &args.ports.specs())?;
     let recorded = opened.iter().all(|port| port.capabilities().recorded);
     let queues = |port: &Port<Probed>| ports::rx_queues(port, args.queues);
     let all_queues: usize = opened.iter().map(|port| usize::from(queues(port))).sum();
@@ -161,7 +148,6 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let listener = Listener::new(queues, cache, senders, options, reassemblers);
     ledger.add("listener", listener.tally());
 
-    let stop = pollux_program::stop_on_signals().context("cannot handle signals")?;
     let books = Books {
         ledger: ledger.clone(),
         ports: views.clone(),
@@ -170,31 +156,29 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
         books,
         senders: senders_seen,
     };
-    let mut watch = Watch::start(args.metrics, page, &views, &[])?;
-    let begin = Instant::now();
-    let lcore = launch("streams", None, {
-        let stop = stop.clone();
+    let mut watch = Watch::start(house.metrics(), page, &views, house.cores())?;
+    let begun = house.begin(&["streams"])?;
+    let lcore = launch("streams", house.cores().first().copied(), {
+        let stop = house.stop.clone();
         move || listener.run(&stop)
     })
     .context("cannot start the poll loop")?;
+    // After the launch: a new thread inherits where its parent may run.
+    lcore::keep_off(house.cores());
     let rows = args.top.unwrap_or(ROWS);
-    let mut view = std::io::stderr().is_terminal().then(|| View::new(rows));
+    let shows = !house.is_quiet() && std::io::stderr().is_terminal();
+    let mut view = shows.then(|| View::new(rows));
     while !lcore.is_finished() {
-        if args
-            .duration
-            .is_some_and(|duration| begin.elapsed() >= duration)
-        {
-            stop.stop();
-        }
+        house.is_over(&begun);
         if let Some(view) = &mut view {
             view.refresh(&reader, &ledger);
         }
         if !watch.keep(&started) {
-            stop.stop();
+            house.stop.stop();
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    let elapsed = begin.elapsed();
+    let elapsed = begun.elapsed();
     let heard = lcore.join().context("the poll loop failed")?;
 
     // What a port says at its end (a damaged file) comes after the report of what it yielded.
@@ -204,7 +188,7 @@ pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     }
     let span = if recorded { heard.recorded } else { elapsed };
     let report = |top| Report::new(&reader, &[], &ledger.balance(), top, span).with_unseen(&views);
-    let printed = tell(json, args.top, report);
+    let printed = tell(begun.into_reports(), args.top, report);
     if ledger.balance().from_wire == 0 {
         filtered.tell();
     }
@@ -225,9 +209,13 @@ fn pool(queues: usize) -> anyhow::Result<Mempool> {
 }
 
 /// Prints or writes the report, which is made with so many senders.
-fn tell(json: Reports, top: Option<usize>, report: impl Fn(usize) -> Report) -> anyhow::Result<()> {
+fn tell(
+    reports: Reports,
+    top: Option<usize>,
+    report: impl Fn(usize) -> Report,
+) -> anyhow::Result<()> {
     let all = report(top.unwrap_or(usize::MAX));
-    json.tell(&all, |out| report(top.unwrap_or(ROWS)).write(out))
+    reports.tell(&all, |out| report(top.unwrap_or(ROWS)).write(out))
 }
 
 /// One for each port.

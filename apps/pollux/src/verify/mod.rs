@@ -11,8 +11,7 @@ use pollux_pmd::mempool::time::Ns;
 use pollux_pmd::mempool::{Mempool, PoolConfig};
 use pollux_pmd::net::{MAX_PAYLOAD, ParseOptions};
 use pollux_pmd::{Clock, Ledger, PortConfig, Registry, TscClock};
-use pollux_program::ports;
-use pollux_program::{Failure, seconds};
+use pollux_program::{Failure, PortsOption, ports, seconds};
 use serde::Serialize;
 
 use self::checker::Checked;
@@ -50,11 +49,12 @@ const IDLE: Duration = Duration::from_secs(1);
 ///   pollux verify vhost-user:/run/a.sock --seed 7 --seconds 10 --cores 2
 ///   pollux verify pcap:rx=received.pcap
 #[derive(clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, mut_arg("ports", |arg| arg
+    .help("Where frames are received; of several ports, they are counted together")
+    .required_unless_present("port")))]
 pub(crate) struct Args {
-    /// Where frames are received; of several ports, they are counted together
-    #[arg(value_name = "PORT", required = true)]
-    ports: Vec<String>,
+    #[command(flatten)]
+    ports: PortsOption,
 
     /// Frames that were sent: end when they have come
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -210,7 +210,7 @@ impl fmt::Display for Report {
 pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
     let house = House::new(&args.run)?;
     house.expect_one_loop()?;
-    let (opened, filtered) = args.promisc.open(registry, &args.ports)?;
+    let (opened, filtered) = args.promisc.open(registry, &args.ports.specs())?;
     let recorded = opened.iter().all(|port| port.capabilities().recorded);
     let queues = opened.len() * usize::from(args.queues);
     let pool = Mempool::new(PoolConfig {

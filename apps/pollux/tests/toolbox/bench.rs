@@ -213,7 +213,7 @@ fn what_cannot_be_is_refused() {
         assert!(message.contains(what), "{args:?}: {message}");
     };
     let on = |options: &[&'static str]| [&["--port", "loopback"][..], options].concat();
-    says(&[], 2, "--port");
+    says(&[], 2, "<PORT>");
     says(&["--tx", "null"], 2, "--rx");
     says(
         &on(&["--tx", "null", "--rx", "null"]),

@@ -10,6 +10,7 @@ mod events;
 mod examples;
 mod forward;
 mod generate;
+mod help;
 mod metrics;
 mod physics;
 mod ports;

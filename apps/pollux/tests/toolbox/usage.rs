@@ -2,9 +2,11 @@
 
 use std::fs;
 
+use pollux_pipelines::l0::L0Record;
+use pollux_recording::record_header;
 use serde_json::Value;
 
-use crate::support::{json_of, refused, reported, run, text};
+use crate::support::{Folder, file, json_of, refused, reported, run, text};
 
 /// Sub-commands with loops, and what each needs on its command line.
 const WITH_LOOPS: [(&str, &[&str]); 8] = [
@@ -20,10 +22,9 @@ const WITH_LOOPS: [(&str, &[&str]); 8] = [
 
 #[test]
 fn lists_of_cpus_are_read_alike() {
-    // `streams` runs one loop, wherever the scheduler puts it.
-    for (command, args) in WITH_LOOPS.iter().filter(|(name, _)| *name != "streams") {
+    for (command, args) in WITH_LOOPS {
         for wrong in ["1-0", "x", "1,,2", "0-100000"] {
-            let args = [*args, &["--cores", wrong]].concat();
+            let args = [args, &["--cores", wrong]].concat();
             let message = refused(command, &args, 2);
             assert!(
                 message.contains("a list like 2-3,8"),
@@ -36,14 +37,94 @@ fn lists_of_cpus_are_read_alike() {
 #[test]
 fn a_range_of_cpus_is_one_loop_on_each() {
     // CPU 8191 is on no machine that this runs on: the range was understood.
-    for (command, args) in WITH_LOOPS
-        .iter()
-        .filter(|(name, _)| !["streams", "doctor"].contains(name))
-    {
+    for (command, args) in WITH_LOOPS.iter().filter(|(name, _)| *name != "doctor") {
         let args = [*args, &["--cores", "8190-8191"]].concat();
         let message = refused(command, &args, 2);
         assert!(message.contains("8190"), "{command}: {message}");
     }
+}
+
+/// A port stands in front or behind `--port`, where there is one and where there are several.
+#[test]
+fn ports_are_given_in_front_or_as_options() {
+    let folder = Folder::new();
+    let capture = folder.path("x.pcapng");
+    let sink = folder.sink("x.pcapng");
+    reported("generate", &["--port", &sink, "--count", "100"], 0);
+    let (port, file) = (file(&capture), capture.to_str().unwrap());
+    let copy = folder.path("copy.pcapng");
+    let copy = copy.to_str().unwrap();
+    let (sent, back) = (folder.sink("sent.pcapng"), folder.sink("back.pcapng"));
+    let bench = ["--rate-max", "2k", "--trial", "0.01", "--trials", "1"];
+    for (command, port, more) in [
+        ("generate", &*sent, &["--count", "10"][..]),
+        ("verify", &port, &["--count", "100"]),
+        ("capture", &port, &["--output", copy]),
+        ("forward", &port, &["--port", "null"]),
+        ("bench", "loopback", &bench),
+    ] {
+        let in_front = reported(command, &[&[port], more].concat(), 0);
+        let as_option = reported(command, &[&["--port", port], more].concat(), 0);
+        for report in [&in_front, &as_option] {
+            assert_eq!(report["ports"][0]["spec"], port, "{command}");
+        }
+    }
+    let args = [file, "--speed", "max"];
+    for port in [&[&*back][..], &["--port", &back]] {
+        let report = reported("replay", &[&args[..], port].concat(), 0);
+        assert_eq!(report["sent"], 100);
+    }
+    // One that takes one port takes no second.
+    for (command, more) in [
+        ("generate", &[][..]),
+        ("capture", &["--output", copy]),
+        ("replay", &[file]),
+        ("bench", &[]),
+    ] {
+        let second = [more, &["null", "--port", "null"]].concat();
+        assert!(refused(command, &second, 2).contains("--port"), "{command}");
+    }
+    let three = refused("forward", &["null", "null", "--port", "null"], 2);
+    assert!(three.contains("3 ports"), "{three}");
+    for command in ["generate", "verify", "forward", "streams", "bench"] {
+        let none = refused(command, &[], 2);
+        assert!(none.contains("PORT"), "{command}: {none}");
+    }
+}
+
+/// `streams` listens where it is told to, and has its report where others have theirs.
+#[test]
+fn streams_have_the_options_of_a_run() {
+    let folder = Folder::new();
+    reported("generate", &[&folder.sink("x.pcapng"), "--count", "100"], 0);
+    let port = file(&folder.path("x.pcapng"));
+    let report = folder.path("report.json");
+    let allowed = fs::read_to_string("/proc/self/status").unwrap();
+    let allowed = allowed
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let first = allowed.unwrap().trim().split(['-', ',']).next().unwrap();
+    let run = run(
+        "streams",
+        &[
+            &port,
+            "--cores",
+            first,
+            "--quiet",
+            "--report",
+            report.to_str().unwrap(),
+        ],
+    );
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    assert!(text(&run.stdout).contains("9000"));
+    let report: Value = serde_json::from_slice(&fs::read(&report).unwrap()).unwrap();
+    assert_eq!(report["streams"][0]["packets"], 100);
+    let two = refused(
+        "streams",
+        &["null", "--cores", &format!("{first},{first}")],
+        2,
+    );
+    assert!(two.contains("one loop's work"), "{two}");
 }
 
 /// What `--json` prints is what `--json FILE` writes, beside the text.
@@ -58,11 +139,32 @@ fn json_is_printed_or_written() {
         0,
     );
     let port = format!("pcap:rx={capture}");
+    // One event: a line of JSON is a document.
+    let events = folder.path().join("run.events");
+    let record = L0Record::default().to_event(0).to_bytes();
+    fs::write(&events, [&record_header(None)[..], &record].concat()).unwrap();
+    let events = events.to_str().unwrap();
+    let bench = [
+        "loopback",
+        "--sizes",
+        "64",
+        "--rate-max",
+        "2k",
+        "--trial",
+        "0.01",
+        "--trials",
+        "1",
+    ];
     for (command, args) in [
         ("streams", &[&*port][..]),
         ("streams", &["--port", &port]),
         ("ports", &["--drivers"]),
         ("physics", &["--events", "5"]),
+        ("doctor", &["--root", "/nonexistent"]),
+        ("events", &[events]),
+        ("generate", &["null", "--count", "10"]),
+        ("replay", &[capture, "null", "--speed", "max"]),
+        ("bench", &bench),
         ("verify", &[&port, "--count", "100"]),
         ("forward", &[&port, "null"]),
     ] {
@@ -93,7 +195,7 @@ fn json_is_printed_or_written() {
         let written: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
         assert_eq!(keys(&json_of(&printed)), keys(&written), "{command}");
         // Times differ from run to run where there are any.
-        if ["streams", "ports", "physics"].contains(&command) {
+        if ["streams", "ports", "physics", "doctor", "events"].contains(&command) {
             assert_eq!(printed.stdout, fs::read(&file).unwrap(), "{command}");
         }
         fs::remove_file(file).unwrap();
