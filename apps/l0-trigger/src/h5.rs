@@ -83,6 +83,9 @@ impl H5 {
         self.begun = Instant::now();
         self.names.push_back(output.path().into());
         self.rotation.trim(&mut self.names);
+        if let Some(counts) = &self.counters.files.record {
+            counts.begun(output.path(), self.names.len());
+        }
         Ok(())
     }
 

@@ -44,7 +44,9 @@ pub fn start(
     loops: &[usize],
 ) -> Result<Writing> {
     let name = output.name();
-    let file = output.of_burst(1).create()?;
+    let first = output.of_burst(1);
+    let file = first.create()?;
+    counts.begun(first.path(), usize::MAX);
     let mut buffer = Vec::with_capacity(BUFFER);
     buffer.extend(record_header(run));
     let recorder = Recorder {
@@ -89,9 +91,11 @@ impl Recorder {
         if self.failed.is_some() {
             return;
         }
-        match self.output.of_burst(burst).create() {
+        let output = self.output.of_burst(burst);
+        match output.create() {
             Ok(file) => {
                 self.file = file;
+                self.counts.begun(output.path(), usize::MAX);
                 self.buffer.extend(record_header(self.run));
             }
             Err(error) => self.fail(error),

@@ -218,6 +218,20 @@ pub struct AnswersReport {
 pub struct RecordingReport {
     pub written: u64,
     pub lost: u64,
+    /// The files that are there at the end, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+}
+
+impl RecordingReport {
+    /// Its files in words.
+    fn named(&self) -> String {
+        match self.files.as_slice() {
+            [] => String::new(),
+            [one] => format!(": {one}"),
+            [first, .., last] => format!(": {} files, {first} to {last}", self.files.len()),
+        }
+    }
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -430,8 +444,13 @@ impl Report {
         }
         let records = Some(&self.recording).filter(|r| r.written + r.lost > 0);
         for (what, report) in [("recording", records), ("recorded", self.record.as_ref())] {
-            if let Some(RecordingReport { written, lost }) = report {
-                writeln!(out, "{what:<10} {written} events written, {lost} lost")?;
+            if let Some(report) = report {
+                let RecordingReport { written, lost, .. } = report;
+                let files = report.named();
+                writeln!(
+                    out,
+                    "{what:<10} {written} events written, {lost} lost{files}"
+                )?;
             }
         }
         Ok(())

@@ -1,7 +1,9 @@
 //! Threads that write what the loops hand over: a disk holds up its thread, never the run.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -27,6 +29,8 @@ pub struct FileCounts {
     pub written: Count,
     /// Events that were handed over, and that the disk has refused.
     pub refused: Count,
+    /// The files that were begun and are still there, the present one last.
+    files: Mutex<VecDeque<PathBuf>>,
 }
 
 impl FileCounts {
@@ -35,15 +39,28 @@ impl FileCounts {
         RecordingReport {
             written: self.written.get(),
             lost: self.missed.get() + self.refused.get(),
+            files: Vec::new(),
+        }
+    }
+
+    /// A file has been begun, and at most so many of the last ones are there.
+    pub fn begun(&self, file: &Path, there: usize) {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.push_back(file.into());
+        while files.len() > there {
+            files.pop_front();
         }
     }
 
     /// When no more comes, and nothing more is written: what is not in the file is lost.
     pub fn at_end(&self) -> RecordingReport {
         let written = self.written.get();
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = files.iter().map(|file| file.display().to_string());
         RecordingReport {
             written,
             lost: (self.missed.get() + self.handed.get()).saturating_sub(written),
+            files: files.collect(),
         }
     }
 }

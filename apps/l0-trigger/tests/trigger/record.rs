@@ -27,6 +27,7 @@ fn a_disk_that_hangs_holds_up_neither_the_run_nor_its_end() {
     assert_eq!(number(&report["events"], "built"), 50_000);
     assert_eq!(number(&report["recording"], "written"), 0);
     assert_eq!(number(&report["recording"], "lost"), 50_000);
+    assert_eq!(report["recording"]["files"], serde_json::json!([shown]));
     drop(pipe);
 }
 
@@ -40,12 +41,13 @@ fn a_program_that_cannot_record_says_so() {
 
 #[cfg(feature = "hdf5")]
 mod built_in {
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
     use std::process::Command;
 
     use crate::common::capture::{boards, record, spills};
     use crate::common::{Folder, number, pcap_port, run, start, start_by};
     use pollux_recording::{Event, Events, Recording};
+    use serde_json::Value;
 
     fn events(path: &Path) -> Vec<Event> {
         let mut file = Events::open(path).unwrap();
@@ -201,6 +203,12 @@ mod built_in {
             (1..100).map(part).filter(|part| part.exists()).collect()
         };
         let (files, mut read) = (parts("run"), Vec::new());
+        let named = |report: &Value| -> Vec<PathBuf> {
+            serde_json::from_value(report["files"].clone()).unwrap()
+        };
+        assert_eq!(named(&ended.report()["record"]), files);
+        let text = format!("{} files, {} to ", files.len(), files[0].display());
+        assert!(ended.stdout.contains(&text), "{}", ended.stdout);
         assert!(
             files.len() > 2 && !folder.path("run.h5").exists(),
             "{files:?}"
@@ -214,7 +222,17 @@ mod built_in {
         assert_eq!(read.len() as u64, written);
         // As one file has them.
         let whole = folder.arg("whole.h5");
-        run(&["--port", &port, "--record", &whole]).expect(0);
+        let (events_out, args) = (folder.arg("run-{n}.events"), ["--port", &port]);
+        let ended = run(&[
+            &args[..],
+            &["--record", &whole, "--events-out", &events_out],
+        ]
+        .concat());
+        let ended = ended.expect(0);
+        let report = ended.report();
+        assert_eq!(named(&report["record"]), [folder.path("whole.h5")]);
+        let numbered = [folder.path("run-0001.events")];
+        assert_eq!(named(&report["recording"]), numbered);
         let whole = folder.path("whole.h5");
         assert!(read.iter().all(|event| event.facts.burst == Some(1)));
         // But for the number of the burst, which is of runs with a number.
@@ -230,9 +248,10 @@ mod built_in {
         divided("run.h5", &[])
             .expect(2)
             .expect_message(&["run_00001.h5", "--force"]);
-        divided("ring.h5", &["--ring", "2"]).expect(0);
+        let ended = divided("ring.h5", &["--ring", "2"]).expect(0);
         let last = parts("ring");
         assert_eq!(last.len(), 2);
+        assert_eq!(named(&ended.report()["record"]), last);
         // How many events each has depends on the disk.
         let left: Vec<_> = last.iter().flat_map(|file| events(file)).collect();
         assert!(read.ends_with(&left) && left.len() < read.len());
@@ -242,6 +261,8 @@ mod built_in {
         let report = &ended.report()["record"];
         let kept = events(&parts("in-the-way")[0]).len() + events(&parts("in-the-way")[1]).len();
         assert_eq!(number(report, "written"), kept as u64);
+        // The one in the way is none of its files.
+        assert_eq!(named(report), parts("in-the-way")[..2]);
         assert_eq!(number(report, "lost"), written - kept as u64);
         for wrong in [&["--ring", "2"][..], &["--file-seconds", "1"]] {
             run(&[&["--port", &port], wrong].concat()).expect(2);

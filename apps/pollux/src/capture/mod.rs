@@ -109,7 +109,7 @@ pub(crate) struct Args {
 struct Report {
     #[serde(flatten)]
     base: Base,
-    files: Vec<PathBuf>,
+    files: Vec<String>,
     written: u64,
     written_bytes: u64,
     accepted: u64,
@@ -135,10 +135,9 @@ impl fmt::Display for Report {
             self.lost_before_disk, self.lost_by_disk
         )?;
         match self.files.as_slice() {
-            [one] => writeln!(f, "file      {}", one.display()),
+            [one] => writeln!(f, "file      {one}"),
             [first, .., last] => {
-                let (n, first, last) = (self.files.len(), first.display(), last.display());
-                writeln!(f, "files     {n}: {first} to {last}")
+                writeln!(f, "files     {}: {first} to {last}", self.files.len())
             }
             [] => Ok(()),
         }
@@ -151,7 +150,11 @@ impl Report {
         let sum = |count: fn(&Counts) -> u64| counts.iter().map(|counts| count(counts)).sum();
         let report = Self {
             base,
-            files: written.files,
+            files: written
+                .files
+                .iter()
+                .map(|file| file.display().to_string())
+                .collect(),
             written: written.frames,
             written_bytes: written.bytes,
             accepted: sum(|counts| counts.accepted.get()),
