@@ -3,13 +3,16 @@
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Parser;
-use pollux_emulator::config::{Arrival, EmulatorConfig};
+use pollux_emulator::config::{Arrival, EmulatorConfig, SLOTS_PER_SECOND};
 use pollux_emulator::physics::Rings;
 use pollux_pmd::net::MacAddr;
-use pollux_program::{ClockOption, Cpus, DurationOption, PortOption, ReportOptions, metrics};
+use pollux_program::{
+    ClockOption, Cpus, DurationOption, PortOption, Rates, ReportOptions, metrics, seconds,
+};
 
 /// Emulated RICH readout boards: sends compressed hits of events with a known truth to a trigger,
 /// at a given rate and with faults on demand, and checks the decisions that come back
@@ -43,8 +46,8 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "N")]
     events: Option<u64>,
 
-    /// Events a second; 0: as fast as possible [default: 100000]
-    #[arg(long, value_name = "HZ")]
+    /// Events a second: 20000, 250k, 1.5MHz; 0 or max: as fast as possible [default: 100000]
+    #[arg(long, value_name = "RATE", value_parser = rate)]
     rate: Option<u64>,
 
     /// How events follow each other: poisson or regular [default: poisson]
@@ -75,8 +78,17 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "P", help_heading = "Faults")]
     late: Option<f64>,
 
-    /// Delay of late frames in microseconds [default: 2000]
-    #[arg(long, value_name = "US", help_heading = "Faults")]
+    /// Delay of late frames: a number of seconds, or a time like 500us [default: 2ms]
+    #[arg(long, value_name = "TIME", help_heading = "Faults", value_parser = seconds)]
+    late_by: Option<Duration>,
+
+    /// The same in microseconds [default: 2000]
+    #[arg(
+        long,
+        value_name = "US",
+        help_heading = "Faults",
+        conflicts_with = "late_by"
+    )]
     late_us: Option<u32>,
 
     /// Probability that a frame is sent twice [default: 0]
@@ -152,6 +164,18 @@ pub(crate) struct Cli {
     pub(crate) quiet: bool,
 }
 
+/// Reads a number of events a second; 0 stands for as many as possible.
+fn rate(text: &str) -> Result<u64, String> {
+    let rates = Rates {
+        units: &["Hz"],
+        range: 0.0..=SLOTS_PER_SECOND as f64,
+        max: true,
+    };
+    let (rate, _) = rates.read(text)?.unwrap_or_default();
+    let whole = Some(rate.round()).filter(|whole| (rate - whole).abs() <= 1e-9 * whole);
+    whole.map(|whole| whole as u64).ok_or_else(|| rates.wrong())
+}
+
 const AFTER_HELP: &str = "\
 Examples:
   pollux-emulator --port pcap:tx=run.pcapng --events 100000 --seed 7 --truth-out run.toml
@@ -186,7 +210,10 @@ impl Cli {
         set(&mut config.events_per_frame, self.events_per_frame);
         set(&mut faults.lost, self.lost);
         set(&mut faults.late, self.late);
-        set(&mut faults.late_us, self.late_us);
+        // One that is too long is refused as such, with the range that there is.
+        let late_by = self.late_by.map(|by| by.as_micros().try_into());
+        let late_by = late_by.map(|us| us.unwrap_or(u32::MAX));
+        set(&mut faults.late_us, self.late_us.or(late_by));
         set(&mut faults.duplicated, self.duplicated);
         set(&mut faults.reordered, self.reordered);
         set(&mut faults.corrupted, self.corrupted);
@@ -248,6 +275,41 @@ mod tests {
             );
         }
         assert_eq!(config.physics.rings, Rings::Poisson(1.5));
+    }
+
+    #[test]
+    fn rates_and_times_have_units() {
+        let read = |option, value| {
+            let cli = Cli::try_parse_from(["x", "--check", option, value]);
+            cli.map(|cli| cli.config())
+        };
+        for (value, rate) in [
+            ("20000", 20_000),
+            ("250k", 250_000),
+            ("1.1MHz", 1_100_000),
+            ("0", 0),
+            ("max", 0),
+        ] {
+            assert_eq!(read("--rate", value).unwrap().unwrap().rate, rate);
+        }
+        for value in ["1.5", "41M", "fast", "1e6", "5pps"] {
+            let error = read("--rate", value).unwrap_err().to_string();
+            assert!(error.contains("with a unit (Hz) or none"), "{error}");
+        }
+        for (option, value, us) in [
+            ("--late-us", "300", 300),
+            ("--late-by", "500us", 500),
+            ("--late-by", "0.25", 250_000),
+        ] {
+            let config = read(option, value).unwrap().unwrap();
+            assert_eq!(config.faults.late_us, us, "{value}");
+        }
+        let error = read("--late-by", "soon").unwrap_err().to_string();
+        assert!(error.contains("write a number of seconds"), "{error}");
+        for value in ["2s", "100ns", "2h"] {
+            let error = read("--late-by", value).unwrap().unwrap_err().to_string();
+            assert!(error.contains("late_us"), "{value}: {error}");
+        }
     }
 
     #[test]

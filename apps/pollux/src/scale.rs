@@ -1,6 +1,4 @@
-//! Numbers with a prefix of their unit, as people write and read them: 250k, 1.5M, 10G.
-
-pub(crate) use pollux_program::prefixed;
+//! Numbers with a prefix of their unit, as people read them: 250 k, 1.50 M, 10.0 G.
 
 /// Three figures, a space, and the prefix, for the unit to follow. Whole numbers below a thousand
 /// have no decimals.

@@ -3,7 +3,6 @@
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
-use std::time::Duration;
 
 use pollux_pmd::{ClockChoice, TscClock};
 
@@ -30,30 +29,6 @@ impl ClockOption {
     pub fn select(self) -> Result<(), Failure> {
         Ok(TscClock::select(self.clock).map_err(anyhow::Error::from)?)
     }
-}
-
-/// Longest time of an option, in seconds: four months.
-const LONGEST: f64 = 1e7;
-
-/// Reads a duration, for clap's `value_parser`: a number of seconds, or numbers with units as
-/// `humantime` reads them (`250ms`, `1.5min`, `1h 30min`).
-///
-/// # Errors
-/// Text that is neither, or not a time above 0 and of at most 1e7 seconds, four months.
-pub fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds = match text.parse::<f64>() {
-        Ok(seconds) => seconds,
-        Err(_) => humantime::parse_duration(text)
-            .map_err(|_| {
-                "write a number of seconds, or a time like 250ms, 1.5min or 1h".to_owned()
-            })?
-            .as_secs_f64(),
-    };
-    (seconds <= LONGEST)
-        .then(|| Duration::try_from_secs_f64(seconds).ok())
-        .flatten()
-        .filter(|span| !span.is_zero())
-        .ok_or_else(|| format!("must be above 0, and at most {LONGEST:e} seconds"))
 }
 
 /// One item of a list of CPUs, `2` or `2-5`: the element of an option `--cores` with
@@ -115,39 +90,6 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     let ipv4 = found.iter().find(|address| address.is_ipv4());
     let chosen = ipv4.or(found.first()).copied();
     chosen.ok_or_else(|| format!("{name} has no address here"))
-}
-
-/// Reads the size of a file, for clap's `value_parser`.
-///
-/// # Errors
-/// Text that is no size, or one below 10 000 bytes: a file with nothing in it.
-pub fn bytes(text: &str) -> Result<u64, String> {
-    /// Header, statistics and a frame or two.
-    const LEAST: u32 = 10_000;
-    /// Above it, not every number of bytes is one of the floating point's.
-    const MOST: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
-    match prefixed(text) {
-        Some((size, "" | "B")) if size < f64::from(LEAST) => {
-            Err(format!("must be at least {LEAST} bytes"))
-        }
-        Some((size, "" | "B")) if size <= MOST => Ok(size as u64),
-        _ => Err("write a number of bytes like 500k, 100MB or 4GB".into()),
-    }
-}
-
-/// Reads a number, which may have decimals, and its prefix; and leaves the unit. No exponents and
-/// no signs. Small letters but k are no prefixes: m is a thousandth.
-#[must_use]
-pub fn prefixed(text: &str) -> Option<(f64, &str)> {
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
-    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
-    let number: f64 = number.parse().ok()?;
-    let factors = [('k', 1e3), ('K', 1e3), ('M', 1e6), ('G', 1e9)];
-    let found = factors
-        .iter()
-        .find_map(|&(prefix, factor)| Some((factor, unit.strip_prefix(prefix)?)));
-    let (factor, unit) = found.unwrap_or((1.0, unit));
-    Some((number * factor, unit))
 }
 
 #[cfg(test)]
@@ -215,63 +157,5 @@ mod tests {
         // Reserved for names that are none (RFC 6761 section 6.4).
         let none = address("nowhere.invalid:80");
         assert!(none.is_err_and(|error| error.contains("nowhere.invalid has no address")));
-    }
-
-    #[test]
-    fn only_durations_are_taken() {
-        for (text, millis) in [
-            ("0.25", 250),
-            ("250ms", 250),
-            ("1.5min", 90_000),
-            ("2s", 2000),
-            ("1h 30min", 5_400_000),
-        ] {
-            assert_eq!(seconds(text), Ok(Duration::from_millis(millis)), "{text}");
-        }
-        for text in [
-            "0",
-            "-1",
-            "nan",
-            "inf",
-            "1e300",
-            "soon",
-            "",
-            "0s",
-            "5 parsecs",
-            "1y",
-            "1e-10",
-        ] {
-            assert!(seconds(text).is_err(), "{text}");
-        }
-        assert!(seconds("soon").unwrap_err().contains("250ms"));
-    }
-
-    #[test]
-    fn numbers_are_read_with_their_prefix() {
-        for (text, read) in [
-            ("100", (100.0, "")),
-            ("1.5Mpps", (1.5e6, "pps")),
-            ("250k", (250e3, "")),
-            ("4GB", (4e9, "B")),
-            ("1mpps", (1.0, "mpps")),
-            ("1e6", (1.0, "e6")),
-        ] {
-            assert_eq!(prefixed(text), Some(read), "{text}");
-        }
-        for text in ["", "k", "-1", "1..2", "inf", "."] {
-            assert_eq!(prefixed(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn sizes() {
-        assert_eq!(bytes("100MB"), Ok(100_000_000));
-        assert_eq!(bytes("500k"), Ok(500_000));
-        assert_eq!(bytes("4G"), Ok(4_000_000_000));
-        assert_eq!(bytes("1.5GB"), Ok(1_500_000_000));
-        assert_eq!(bytes("65536"), Ok(65_536));
-        for text in ["", "MB", "1", "-5MB", "1TB", "99999999999999999999GB"] {
-            assert!(bytes(text).is_err(), "{text}");
-        }
     }
 }

@@ -9,7 +9,8 @@
 //! | [`stop_on_signals`], [`patience`] | SIGINT and SIGTERM ask the loops to stop, and to hurry |
 //! | [`Service`] | what a service manager is told: sd_notify, watchdog |
 //! | [`reload_on_hangup`] | SIGHUP asks for the configuration to be read again |
-//! | [`seconds`], [`bytes`], [`prefixed`], [`address`], [`Cpus`] | durations, sizes, other numbers, addresses and CPUs on a command line |
+//! | [`seconds`], [`bytes`], [`Rates`] | times, sizes and rates on a command line |
+//! | [`address`], [`Cpus`] | addresses and CPUs |
 //! | [`ClockOption`] | which clock the loops read |
 //! | [`ports`] | ports as a command line names them |
 //! | [`metrics`] | Prometheus `/metrics` |
@@ -37,8 +38,9 @@ mod rotation;
 mod say;
 mod service;
 mod signals;
+mod units;
 
-pub use args::{ClockOption, Cpus, address, bytes, prefixed, seconds};
+pub use args::{ClockOption, Cpus, address};
 pub use background::Background;
 pub use exit::{Failure, exit};
 pub use json::{Json, Reports};
@@ -50,3 +52,4 @@ pub use rotation::{Rotation, RotationOptions};
 pub use say::{print, print_with, say};
 pub use service::Service;
 pub use signals::{Reload, patience, reload_on_hangup, stop_on_signals};
+pub use units::{Rates, bytes, bytes_within, seconds, seconds_up_to, time_up_to};

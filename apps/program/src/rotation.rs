@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
-use crate::args::{bytes, seconds};
+use crate::units::{bytes, seconds};
 
 /// The options of what is written to several files, one after the other; flattened into a command
 /// line.
@@ -18,8 +18,8 @@ pub struct RotationOptions {
     #[arg(long, value_name = "BYTES", value_parser = bytes, help_heading = "Files")]
     file_size: Option<u64>,
 
-    /// Begin a new file when one is S seconds old
-    #[arg(long, value_name = "S", value_parser = seconds, help_heading = "Files")]
+    /// Begin a new file when one is so old: a number of seconds, or a time like 10min
+    #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = "Files")]
     file_seconds: Option<Duration>,
 
     /// Keep only the last N files

@@ -13,13 +13,13 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use pollux_pmd::mempool::{Mempool, PoolConfig};
 use pollux_pmd::{Capabilities, LatencyHistogram, Ledger, PortConfig, Registry};
-use pollux_program::{Failure, Output, PortOption, say, seconds};
+use pollux_program::{Failure, Output, PortOption, Rates, bytes_within, say, seconds};
 
 use self::report::{Report, SizeReport};
 use self::search::{Critical, Search};
 use self::stand::{CACHE, Plan, Stand};
 use self::trial::Sum;
-use crate::generate::{Ends, Flows, Rate};
+use crate::generate::{Ends, Flows};
 use crate::house::{House, Options, Rig};
 use crate::payload::{Content, HEADER, Pattern};
 use crate::promisc::{Filtered, Promisc};
@@ -76,7 +76,8 @@ pub(crate) struct Args {
         long,
         value_name = "BYTES",
         value_delimiter = ',',
-        default_value = "64,512,1518"
+        default_value = "64,512,1518",
+        value_parser = size
     )]
     sizes: Vec<u16>,
 
@@ -88,8 +89,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RATE", default_value = "10M", value_parser = frames)]
     rate_max: f64,
 
-    /// Seconds that a trial sends
-    #[arg(long, value_name = "S", default_value = "0.2", value_parser = seconds)]
+    /// For how long a trial sends: a number of seconds, or a time like 200ms
+    #[arg(long, value_name = "TIME", default_value = "0.2", value_parser = seconds)]
     trial: Duration,
 
     /// Trials at each rate
@@ -105,8 +106,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share)]
     loss_tolerance: f64,
 
-    /// Seconds for which frames are waited for, after the last one that came
-    #[arg(long, value_name = "S", default_value = "0.25", value_parser = seconds)]
+    /// For how long frames are waited for, after the last one that came
+    #[arg(long, value_name = "TIME", default_value = "0.25", value_parser = seconds)]
     settle: Duration,
 
     /// Queues of each port: a loop sends on each, and one loop receives from all
@@ -139,10 +140,18 @@ pub(crate) struct Args {
 
 /// Reads a number of packets a second, for clap's `value_parser`.
 fn frames(text: &str) -> Result<f64, String> {
-    match Rate::parse(text)? {
-        Rate::Frames(rate) if (1.0..=1e10).contains(&rate) => Ok(rate),
-        _ => Err("write a number of packets of 1 to 10G a second, like 250k or 1.5M".into()),
-    }
+    let rates = Rates {
+        units: &["pps"],
+        range: 1.0..=1e10,
+        max: false,
+    };
+    let rate = rates.read(text)?.map(|(rate, _)| rate);
+    rate.ok_or_else(|| rates.wrong())
+}
+
+/// Reads the size of a frame.
+fn size(text: &str) -> Result<u16, String> {
+    bytes_within(text, 1..=u64::from(u16::MAX)).map(|size| size as u16)
 }
 
 /// Reads a share below 1.

@@ -20,7 +20,7 @@ use pollux_pmd::{
     Ledger, Port, PortConfig, PortSpec, Probed, Registry, RxQueue, StartedPort, Tally,
 };
 use pollux_program::ports::{self, PortView};
-use pollux_program::{Failure, PortOption, RotationOptions};
+use pollux_program::{Failure, PortOption, RotationOptions, bytes_within};
 use serde::Serialize;
 
 use self::disk::{Disk, Sources, Written};
@@ -80,9 +80,9 @@ pub(crate) struct Args {
         long,
         visible_alias = "snaplen",
         value_name = "BYTES",
-        default_value_t = 262_144
+        default_value = "262144",
+        value_parser = snap_len
     )]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=262_144))]
     snap_len: u32,
 
     /// End after N frames
@@ -102,6 +102,11 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     run: Options,
+}
+
+/// Reads how much of a frame is kept.
+fn snap_len(text: &str) -> Result<u32, String> {
+    bytes_within(text, 1..=262_144).map(|len| len as u32)
 }
 
 /// What `--report` writes.

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use pollux_program::{Cpus, Failure, ReportOptions, seconds};
+use pollux_program::{Cpus, Failure, ReportOptions, seconds_up_to};
 
 use self::finding::Finding;
 use self::machine::Machine;
@@ -60,9 +60,9 @@ pub(crate) struct Args {
 
     /// Also measure for how long at a time each of these CPUs is taken away
     ///
-    /// Takes S seconds, or until a signal, in which all of them are busy: not beside a run that
+    /// Takes so long (a number of seconds, or a time like 250ms), or until a signal, in which all of them are busy: not beside a run that
     /// matters.
-    #[arg(long, value_name = "S", value_parser = measuring_time, conflicts_with = "root")]
+    #[arg(long, value_name = "TIME", value_parser = measuring_time, conflicts_with = "root")]
     jitter: Option<Duration>,
 
     /// Read /proc and /sys below DIR instead: the host's, seen from a container, or a copy
@@ -75,13 +75,10 @@ pub(crate) struct Args {
     root: PathBuf,
 }
 
-/// CPUs of a command line.
+/// Reads for how long the CPUs may be taken.
 fn measuring_time(text: &str) -> Result<Duration, String> {
     const LONGEST: Duration = Duration::from_mins(10);
-    seconds(text).and_then(|span| match span {
-        _ if span <= LONGEST => Ok(span),
-        _ => Err("must be at most 600".into()),
-    })
+    seconds_up_to(text, LONGEST)
 }
 
 /// Looks at one thing, and never fails: what cannot be looked at is a finding too.

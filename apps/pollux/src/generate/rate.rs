@@ -5,7 +5,7 @@ use std::fmt;
 use pollux_pmd::mempool::time::{Ns, Tsc};
 use pollux_pmd::{Clock, TscClock};
 
-use crate::scale::prefixed;
+use pollux_program::Rates;
 
 /// How far a loop may be behind its schedule and still make up for it. Further on, what was held
 /// up stays behind: a burst of all that would be no longer the rate that was asked for.
@@ -25,21 +25,17 @@ pub(crate) enum Rate {
 impl Rate {
     /// Reads `max`, `250k`, `1.5Mpps` or `10Gbit`, for clap's `value_parser`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        const FORM: &str = "write max, a number of packets like 250k or 1.5Mpps, or of bits like \
-                            800Mbit or 10Gbps";
-        if text == "max" {
-            return Ok(Self::Max);
-        }
-        let (number, unit) = prefixed(text).ok_or(FORM)?;
-        // From one frame in some minutes to what no wire carries.
-        if !(0.001..=1e15).contains(&number) {
-            return Err("must be from 0.001 to 1e15 a second".into());
-        }
-        match unit {
-            "" | "pps" => Ok(Self::Frames(number)),
-            "bps" | "bit" | "bit/s" => Ok(Self::Bits(number)),
-            _ => Err(FORM.into()),
-        }
+        let rates = Rates {
+            units: &["pps", "bps", "bit", "bit/s"],
+            // From one frame in some minutes to what no wire carries.
+            range: 0.001..=1e15,
+            max: true,
+        };
+        Ok(match rates.read(text)? {
+            None => Self::Max,
+            Some((number, "" | "pps")) => Self::Frames(number),
+            Some((number, _)) => Self::Bits(number),
+        })
     }
 
     /// The share of one of `n` loops.

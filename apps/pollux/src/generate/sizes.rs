@@ -1,5 +1,6 @@
 //! How long frames are, one after the other.
 
+use pollux_program::bytes_within;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -26,9 +27,9 @@ impl Sizes {
             return Ok(Self::List(IMIX.into()));
         }
         let size = |text: &str| {
-            text.parse().map_err(|_| {
-                "write 64, 64,1500, 64-1500 or imix; a frame has at most 65535 bytes".to_owned()
-            })
+            let size = bytes_within(text, 1..=u64::from(u16::MAX))
+                .map_err(|error| format!("{error}; or several, 64,1500 or 64-1500, or imix"))?;
+            Ok::<_, String>(size as u16)
         };
         match text.split_once('-') {
             Some((min, max)) => {
@@ -75,7 +76,7 @@ mod tests {
     #[test]
     fn sizes_are_read() {
         assert_eq!(Sizes::parse("64"), Ok(Sizes::List(vec![64])));
-        assert_eq!(Sizes::parse("64,1500"), Ok(Sizes::List(vec![64, 1500])));
+        assert_eq!(Sizes::parse("64,1.5k"), Ok(Sizes::List(vec![64, 1500])));
         assert_eq!(Sizes::parse("64-1500"), Ok(Sizes::Range(64, 1500)));
         assert_eq!(Sizes::parse("imix").unwrap().bounds(), (60, 1514));
         for text in ["", "x", "64,", "70000", "9-1", "-", "64-"] {

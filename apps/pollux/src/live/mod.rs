@@ -39,8 +39,8 @@ pub(crate) struct Args {
     #[arg(value_name = "ADDRESS")]
     address: String,
 
-    /// Seconds between two looks
-    #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
+    /// Time between two looks: a number of seconds, or a time like 250ms
+    #[arg(long, value_name = "TIME", default_value = "1", value_parser = seconds)]
     interval: Duration,
 
     /// Look so many times, print each as text, and end

@@ -1,9 +1,11 @@
 //! Values of the options.
 
 use std::fmt;
+use std::time::Duration;
 
 use pollux_impair::Behind;
 use pollux_pmd::mempool::time::Ns;
+use pollux_program::time_up_to;
 
 /// How fast a recording is sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,7 +83,7 @@ pub(super) struct Delay {
 
 impl Delay {
     /// Reads `TIME` or `MIN-MAX`, each followed by `:P` or not. A unit behind MAX alone is that of
-    /// both.
+    /// both; without a unit, times are seconds.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (range, p) = match text.split_once(':') {
             Some((range, p)) => (range, Some(probability(p)?)),
@@ -102,21 +104,8 @@ impl Delay {
 }
 
 fn time(text: &str) -> Result<Ns, String> {
-    const FORM: &str = "write 300us, 0.5-2ms or 100us-1s:0.1; units are ns, us, ms and s";
-    let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.');
-    let (number, unit) = text.split_at(unit.unwrap_or(text.len()));
-    let factor = match unit {
-        "ns" => 1.0,
-        "us" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        _ => return Err(FORM.into()),
-    };
-    let ns = number.parse::<f64>().map_err(|_| FORM)? * factor;
-    if ns > 3600e9 {
-        return Err("a delay is at most an hour".into());
-    }
-    Ok(Ns(ns as u64))
+    const LONGEST: Duration = Duration::from_hours(1);
+    time_up_to(text, LONGEST).map(|time| Ns(time.as_nanos() as u64))
 }
 
 #[cfg(test)]
@@ -144,6 +133,14 @@ mod tests {
             Delay::parse("1-3s"),
             Ok(delay(1_000_000_000, 3_000_000_000, None))
         );
+        // The syntax of all times.
+        let second = 1_000_000_000;
+        assert_eq!(Delay::parse("1-2"), Ok(delay(second, 2 * second, None)));
+        assert_eq!(
+            Delay::parse("1h"),
+            Ok(delay(3600 * second, 3600 * second, None))
+        );
+        assert_eq!(Delay::parse("0-2ms"), Ok(delay(0, 2_000_000, None)));
         let some = delay(500, 2_000_000, Some(0.25));
         assert_eq!(Delay::parse("500ns-2ms:0.25"), Ok(some));
         for text in ["0", "-1", "fast", "inf", "nan", ""] {
@@ -153,16 +150,12 @@ mod tests {
             assert!(Reorder::parse(text).is_err(), "{text}");
         }
         for text in [
-            "5",
             "5ms-",
             "-5ms",
-            "1h",
             "1ms-2ms:2",
             "4000s",
             "1ms:",
             "",
-            "1-2",
-            "1ms-2",
             "-2ms",
             "1--2ms",
             "1.2.3-4ms",

@@ -60,12 +60,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
-    /// End when no frame has come for S seconds after the start [default: 30 with --count]
-    #[arg(long, value_name = "S", value_parser = seconds)]
+    /// End when no frame has come for so long after the start [default: 30 with --count]
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
     wait: Option<Duration>,
 
-    /// End when nothing has come for S seconds after the first frame [default: 1 with --count]
-    #[arg(long, value_name = "S", value_parser = seconds)]
+    /// End when nothing has come for so long after the first frame [default: 1 with --count]
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
     idle: Option<Duration>,
 
     /// Queues of each port; one loop polls them all

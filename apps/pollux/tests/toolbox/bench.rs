@@ -228,7 +228,7 @@ fn what_cannot_be_is_refused() {
         2,
         "not below",
     );
-    says(&on(&["--rate-max", "10Gbps"]), 2, "packets");
+    says(&on(&["--rate-max", "10Gbps"]), 2, "(pps)");
     says(&on(&["--trials", "0"]), 2, "--trials");
     says(&on(&["--tolerance", "0"]), 2, "0.001 to 0.5");
     says(&on(&["--loss-tolerance", "1"]), 2, "--loss-tolerance");

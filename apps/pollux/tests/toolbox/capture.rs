@@ -447,7 +447,7 @@ fn mistakes_are_told() {
     assert!(wrong(&["nul", "-o", path]).contains("no driver `nul`"));
     assert!(wrong(&["null", "-o", path, "--ring", "3"]).contains("--ring needs --file-size"));
     assert!(wrong(&["null", "-o", path, "--filter", "udp.src=3"]).contains("udp.dst=PORTS"));
-    assert!(wrong(&["null", "-o", path, "--file-size", "10"]).contains("at least"));
+    assert!(wrong(&["null", "-o", path, "--file-size", "10"]).contains("from 10000"));
     assert!(wrong(&["null", "-o", path, "--snap-len", "0"]).contains("--snap-len"));
     assert!(wrong(&["null", "-o", path, "--buffer", "1"]).contains("--buffer"));
     assert!(!Path::new(path).exists());

@@ -117,7 +117,7 @@ fn what_is_no_example_is_told_apart() {
     assert!(pollux("  --quiet  as pollux does").is_empty());
     let output = read(
         Path::new(env!("CARGO_BIN_EXE_pollux")),
-        &["replay", "--delay", "5"],
+        &["replay", "--delay", "5 parsecs"],
     );
     assert_eq!(
         output.status.code(),

@@ -289,9 +289,9 @@ fn what_cannot_be_is_refused() {
     says(&[path, "null", "--loss", "1.5"], 2, "probability");
     says(&[path, "null", "--reorder", "0.1:0"], 2, "distance");
     says(
-        &[path, "null", "--delay", "5"],
+        &[path, "null", "--delay", "5 parsecs"],
         2,
-        "units are ns, us, ms and s",
+        "a time like 250ms",
     );
     says(
         &[path, "null", "--delay", "2ms-1ms"],

@@ -201,3 +201,78 @@ fn json_is_printed_or_written() {
         fs::remove_file(file).unwrap();
     }
 }
+
+/// The part of a message that says what an option takes.
+fn told(message: &str) -> &str {
+    let (_, told) = message.split_once("': ").unwrap_or_default();
+    told.lines().next().unwrap_or_default()
+}
+
+/// Sizes, rates and times have one syntax, and one text for what is none.
+#[test]
+fn units_are_read_alike() {
+    const TIME: &str = "write a number of seconds, or a time like 250ms, 1.5min or 1h, ";
+    const SIZE: &str = "write a number of bytes like 1500, 64k or 1.5MB, from ";
+    const RATE: &str = "write a number a second like 250k or 1.5Mpps, with a unit (pps";
+    let of = |name: &str| {
+        let with_loops = WITH_LOOPS.iter().find(|(command, _)| *command == name);
+        with_loops.map_or(&["nowhere:1"][..], |(_, args)| args)
+    };
+    for (command, option, form) in [
+        ("forward", "--duration", TIME),
+        ("streams", "--seconds", TIME),
+        ("live", "--duration", TIME),
+        ("live", "--interval", TIME),
+        ("verify", "--wait", TIME),
+        ("verify", "--idle", TIME),
+        ("bench", "--trial", TIME),
+        ("bench", "--settle", TIME),
+        ("doctor", "--jitter", TIME),
+        ("capture", "--file-seconds", TIME),
+        ("replay", "--delay", TIME),
+        ("capture", "--file-size", SIZE),
+        ("capture", "--snap-len", SIZE),
+        ("generate", "--size", SIZE),
+        ("bench", "--sizes", SIZE),
+        ("generate", "--rate", RATE),
+        ("bench", "--rate-min", RATE),
+        ("bench", "--rate-max", RATE),
+    ] {
+        // Neither a number with a unit of something else, nor an exponent without a unit.
+        for wrong in ["5parsecs", "x", "-1"] {
+            let option = format!("{option}={wrong}");
+            let message = refused(command, &[of(command), &[&option]].concat(), 2);
+            let told = told(&message);
+            assert!(told.starts_with(form), "{command} {option}: {message}");
+        }
+    }
+    // What is one is taken: the next mistake is told.
+    for (command, options) in [
+        (
+            "bench",
+            &["--trial", "20ms", "--settle", "0.1", "--sizes", "1.5k"][..],
+        ),
+        ("bench", &["--rate-min", "1kpps", "--rate-max", "1.5M"]),
+        ("generate", &["--size", "0.1k,1.5kB", "--rate", "800Mbit"]),
+        (
+            "capture",
+            &[
+                "--snap-len",
+                "1.5kB",
+                "--file-size",
+                "1M",
+                "--file-seconds",
+                "1min",
+            ],
+        ),
+        ("verify", &["--wait", "1min 30s", "--idle", "0.5"]),
+        ("replay", &["--delay", "0-2ms:0.1"]),
+    ] {
+        let message = refused(
+            command,
+            &[of(command), options, &["--cores", "x"]].concat(),
+            2,
+        );
+        assert!(message.contains("'--cores <LIST>'"), "{command}: {message}");
+    }
+}
