@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
+use ureq::http::Uri;
 
 use super::openmetrics::Page;
 
@@ -20,17 +21,24 @@ pub(super) struct Client {
 
 impl Client {
     /// `address` is HOST:PORT, or a whole URL.
-    pub(super) fn new(address: &str) -> Self {
+    ///
+    /// # Errors
+    /// Text that is neither.
+    pub(super) fn new(address: &str) -> Result<Self> {
         let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE));
         let url = if address.contains("://") {
             address.into()
         } else {
             format!("http://{address}/metrics")
         };
-        Self {
+        ensure!(
+            is_url(&url),
+            "`{address}` is no address: write HOST:PORT, or a URL"
+        );
+        Ok(Self {
             agent: config.build().into(),
             url,
-        }
+        })
     }
 
     pub(super) fn url(&self) -> &str {
@@ -47,4 +55,18 @@ impl Client {
         let body = answer.body_mut().with_config().limit(LONGEST);
         Ok(Page::parse(&body.read_to_string().with_context(asking)?))
     }
+}
+
+/// Whether there may be a program at that URL: with a host, and a port that is one.
+fn is_url(url: &str) -> bool {
+    let Ok(url) = url.parse::<Uri>() else {
+        return false;
+    };
+    // A port that is out of range is not there.
+    let ends = |host: &str| {
+        url.authority()
+            .is_some_and(|all| all.as_str().ends_with(host))
+    };
+    let host = url.host().filter(|host| !host.is_empty());
+    host.is_some_and(|host| url.port_u16().is_some() || ends(host))
 }

@@ -33,7 +33,7 @@ const ROUND: Duration = Duration::from_millis(100);
     l0-trigger --metrics 127.0.0.1:9464 & pollux live 127.0.0.1:9464\n  \
     pollux live daq07:9464 --count 1        one look, as text\n\n\
     Exit status: 0 when it ended as asked, 1 when there is no such program or it has gone, 2 on a\n\
-    wrong option.")]
+    wrong option or address.")]
 pub(crate) struct Args {
     /// Where the program serves its metrics: HOST:PORT, or a URL
     #[arg(value_name = "ADDRESS")]
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         stop: stop_on_signals().context("cannot handle signals")?,
         at: args.duration.duration.map(|span| Instant::now() + span),
     };
-    let client = Client::new(&args.address);
+    let client = Client::new(&args.address).map_err(Failure::Usage)?;
     let mut watch = Watch::default();
     // One that is not there at all is a mistake; one that goes later may come back.
     watch.look(&client)?;

@@ -68,16 +68,19 @@ impl Help {
     }
 }
 
+/// The names of all sub-commands of the toolbox, as its help lists them.
+pub(crate) fn subcommands() -> Vec<String> {
+    let toolbox = Help::of(Path::new(env!("CARGO_BIN_EXE_pollux")), None);
+    let commands = toolbox.text.lines().skip_while(|line| *line != "Commands:");
+    let commands = commands.skip(1).take_while(|line| !line.is_empty());
+    let names = commands.map(|line| line.split_whitespace().next().unwrap().to_owned());
+    names.filter(|command| command != "help").collect()
+}
+
 /// Of the toolbox and each of its sub-commands, and of the other programs.
 fn helps() -> Vec<Help> {
     let pollux = Path::new(env!("CARGO_BIN_EXE_pollux"));
-    let toolbox = Help::of(pollux, None);
-    let commands = toolbox.text.lines().skip_while(|line| *line != "Commands:");
-    let commands = commands.skip(1).take_while(|line| !line.is_empty());
-    let commands: Vec<_> = commands
-        .map(|line| line.split_whitespace().next().unwrap().to_owned())
-        .filter(|command| command != "help")
-        .collect();
+    let (toolbox, commands) = (Help::of(pollux, None), subcommands());
     assert!(commands.len() >= 14, "{commands:?}");
     let mut helps: Vec<_> = commands
         .iter()

@@ -16,6 +16,7 @@ mod physics;
 mod ports;
 mod programs;
 mod replay;
+mod status;
 mod streams;
 mod support;
 mod trigger;

@@ -69,6 +69,11 @@ impl Watched {
         above(&self.address, floor, sample)
     }
 
+    /// Where its page is.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
     /// Ends it; what it has printed, which is little.
     pub(crate) fn printed(mut self) -> String {
         let mut stdout = self.child.stdout.take().unwrap();
@@ -178,14 +183,25 @@ fn another_program_looks_at_a_run() {
         let row = lines.iter().skip_while(|line| !at(line)).nth(2).unwrap();
         assert!(row.trim_start().starts_with(place), "{title}: {shown}");
     }
+    // It ends by itself where it is told to.
+    let looked = run(
+        "live",
+        &[&forward.address, "--interval", "0.05", "--duration", "0.3"],
+    );
+    assert!(looked.status.success() && !looked.stdout.is_empty());
     drop(forward);
 
-    // Nobody serves there, nobody can, or it is no address at all.
-    for address in ["127.0.0.1:1", "127.0.0.1:99999", ""] {
-        let message = refused("live", &[address, "--count", "1"], 1);
-        let named =
-            format!("no metrics at http://{address}/metrics (start the program with --metrics");
+    let address = "127.0.0.1:1"; // where nobody serves
+    let message = refused("live", &[address, "--count", "1"], 1);
+    let named = format!("no metrics at http://{address}/metrics (start the program with --metrics");
+    assert!(message.contains(&named), "{message}");
+    for address in ["127.0.0.1:99999", "", ":9464", "a b:1", "http://"] {
+        let message = refused("live", &[address, "--count", "1"], 2);
+        let named = format!("`{address}` is no address");
         assert!(message.contains(&named), "{message}");
+    }
+    for address in ["127.0.0.1:1", "[::1]:1", "http://127.0.0.1:1/metrics"] {
+        refused("live", &[address, "--count", "1"], 1);
     }
 }
 

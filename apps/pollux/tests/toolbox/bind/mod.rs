@@ -1,6 +1,6 @@
 //! `pollux bind` and `pollux unbind` on a made-up sysfs whose attributes answer as the kernel's do.
 
-mod kernel;
+pub(crate) mod kernel;
 
 use std::path::Path;
 use std::process::{Command, Output};
