@@ -131,6 +131,12 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "PORT", help_heading = "Addresses")]
     listen: Option<u16>,
 
+    /// Receive queues of the port, by which decisions come [default: as many as its device shares
+    /// frames out over]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(conflicts_with = "udp")]
+    pub(crate) queues: Option<u16>,
+
     #[command(flatten)]
     pub(crate) duration: DurationOption,
 

@@ -22,7 +22,7 @@ use crate::cli::Cli;
 use crate::page;
 use crate::report::{Core, PortUse, Run};
 
-/// Buffers for frames on their way out, and for decisions.
+/// Buffers for frames on their way out, and for decisions of a queue.
 const BUFFERS: usize = 4096;
 /// Buffers in the loop's own cache.
 const CACHE: usize = 256;
@@ -72,32 +72,31 @@ fn through_port(
     let capture = spec
         .parse::<PortSpec>()
         .is_ok_and(|spec| spec.driver() == "pcap");
-    let pool = Mempool::new(PoolConfig {
-        buffers: BUFFERS,
-        ..PoolConfig::default()
-    })
-    .context("memory for frames")?;
     let port = registry.open(spec)?;
     let offered = port.capabilities();
     // A recording has no decisions about what is sent now.
-    let rx_queues = u16::from(!capture && offered.max_rx_queues > 0);
+    let rx_queues = if capture || offered.max_rx_queues == 0 {
+        0
+    } else {
+        ports::rx_queues(&port, keeper.queues)
+    };
+    let pool = Mempool::new(PoolConfig {
+        buffers: BUFFERS * usize::from(rx_queues.max(1)),
+        ..PoolConfig::default()
+    })
+    .context("memory for frames")?;
     let port = port.configure(PortConfig {
         rx_queues,
         ..PortConfig::new(pool.clone())
     })?;
     let started = port.start()?;
     let views = [PortView::new(&started)];
-    let StartedPort {
-        port,
-        mut rx,
-        mut tx,
-    } = started;
+    let StartedPort { port, rx, mut tx } = started;
     let tx = tx.pop().context("the port has no transmit queue")?;
     config.addresses.src_mac = config.addresses.src_mac.or(offered.mac);
 
     let cache = pool.cache(CACHE).context("memory for frames")?;
-    let mut link =
-        PortLink::new(&config, tx, rx.pop(), cache, capture).map_err(anyhow::Error::new)?;
+    let mut link = PortLink::new(&config, tx, rx, cache, capture).map_err(anyhow::Error::new)?;
     if config.addresses.trigger_mac.is_none() && offered.mac.is_some() && rx_queues > 0 {
         link.resolve(&mut config, &TscClock::get(), &keeper.stop)
             .map_err(anyhow::Error::new)?;
@@ -107,7 +106,7 @@ fn through_port(
     let (mut emulator, link) = keeper.launch(&config, link, &port, &views)?;
     let ledger = link.ledger();
     let (tx, rx) = link.into_queues();
-    let stopped = ports::stop(port.into(), rx.into_iter().collect(), vec![tx]);
+    let stopped = ports::stop(port.into(), rx, vec![tx]);
     // What a file or a device refuses late is known only now.
     let late = sent.errors().saturating_sub(emulator.send_errors);
     emulator.frames_sent = emulator.frames_sent.saturating_sub(late);
@@ -134,6 +133,7 @@ fn through_sockets(config: &EmulatorConfig, keeper: &Keeper) -> Result<Run, Fail
 /// The main thread's part: signals, time, progress.
 struct Keeper {
     stop: StopFlag,
+    queues: Option<u16>,
     cpu: Option<usize>,
     isolated: bool,
     duration: Option<Duration>,
@@ -216,6 +216,7 @@ impl Keeper {
         let cpu = Cpus::of(&cli.cores).first().copied();
         Ok(Self {
             stop,
+            queues: cli.queues,
             cpu,
             isolated: cpu.is_some_and(|cpu| lcore::check_isolation("emulator", cpu)),
             duration: cli.duration.duration,

@@ -68,7 +68,7 @@ enum Staged {
 /// trigger at the other end of a real cable can find them.
 pub struct PortLink {
     tx: TxQueue,
-    rx: Option<RxQueue>,
+    rx: Vec<RxQueue>,
     cache: PoolCache,
     templates: Vec<UdpTemplate>,
     responder: Responder,
@@ -87,7 +87,7 @@ pub struct PortLink {
 }
 
 impl PortLink {
-    /// A link over queues that the caller's port gave out. `rx` is where decisions come in, if
+    /// A link over queues that the caller's port gave out. `rx` are those where decisions come in, if
     /// they do; `cache` is of the pool that frames are made in. With `capture`, frames bear the
     /// time at which they are due and are written as fast as possible.
     ///
@@ -96,7 +96,7 @@ impl PortLink {
     pub fn new(
         config: &EmulatorConfig,
         tx: TxQueue,
-        rx: Option<RxQueue>,
+        rx: impl IntoIterator<Item = RxQueue>,
         cache: PoolCache,
         capture: bool,
     ) -> Result<Self, LinkError> {
@@ -107,7 +107,7 @@ impl PortLink {
         let boards = config.addresses.boards();
         Ok(Self {
             tx,
-            rx,
+            rx: rx.into_iter().collect(),
             cache,
             templates: templates(config),
             responder: Responder::new(boards.mac, *boards.socket.ip()),
@@ -180,7 +180,7 @@ impl PortLink {
 
     /// Gives the queues back, for [`Port::stop`](pollux_pmd::Port::stop).
     #[must_use]
-    pub fn into_queues(self) -> (TxQueue, Option<RxQueue>) {
+    pub fn into_queues(self) -> (TxQueue, Vec<RxQueue>) {
         (self.tx, self.rx)
     }
 
@@ -306,19 +306,24 @@ impl Link for PortLink {
     }
 
     fn poll(&mut self, check: &mut DecisionCheck) {
-        let Some(rx) = &mut self.rx else { return };
-        if rx.rx(&mut self.cache, &mut self.received) == 0 {
-            return;
-        }
-        let mut received = std::mem::take(&mut self.received);
-        for mbuf in received.iter() {
-            match self.receive(mbuf, check) {
-                Ok(()) => self.tally.count_delivered(1),
-                Err(cause) => self.tally.count_dropped(cause, 1),
+        let mut came = false;
+        for queue in 0..self.rx.len() {
+            if self.rx[queue].rx(&mut self.cache, &mut self.received) == 0 {
+                continue;
             }
+            came = true;
+            let mut received = std::mem::take(&mut self.received);
+            for mbuf in received.iter() {
+                match self.receive(mbuf, check) {
+                    Ok(()) => self.tally.count_delivered(1),
+                    Err(cause) => self.tally.count_dropped(cause, 1),
+                }
+            }
+            self.cache.free_burst(&mut received);
         }
-        self.cache.free_burst(&mut received);
-        self.flush();
+        if came {
+            self.flush();
+        }
     }
 
     fn is_live(&self) -> bool {
@@ -326,7 +331,7 @@ impl Link for PortLink {
     }
 
     fn can_receive(&self) -> bool {
-        self.rx.is_some()
+        !self.rx.is_empty()
     }
 
     fn sent(&self) -> SentCounts {
@@ -341,8 +346,12 @@ impl Link for PortLink {
 
     fn ledger(&self) -> Ledger {
         let mut ledger = Ledger::new();
-        if let Some(rx) = &self.rx {
-            ledger.add("decisions", rx.tally());
+        for rx in &self.rx {
+            let place = match self.rx.len() {
+                1 => "decisions".into(),
+                _ => format!("decisions queue {}", rx.queue()),
+            };
+            ledger.add(place, rx.tally());
         }
         ledger.add("check", self.tally.view());
         ledger

@@ -74,9 +74,10 @@ impl Wires {
     }
 
     /// Stops the port; no buffer may be missing then.
-    fn stop(self, ours: (TxQueue, Option<RxQueue>), theirs: End) {
+    fn stop(self, ours: (TxQueue, Vec<RxQueue>), theirs: End) {
         drop(theirs.cache);
-        let rx = vec![theirs.rx, ours.1.unwrap()];
+        let mut rx = ours.1;
+        rx.push(theirs.rx);
         self.port.stop(rx, vec![ours.0, theirs.tx]).unwrap();
         assert_eq!(self.pool.available(), self.pool.buffers());
     }
@@ -454,6 +455,50 @@ fn the_trigger_is_found_by_arp_or_missed_in_words() {
     assert!(burst[1..].iter().all(|mbuf| mbuf.data()[..6] == station.0));
     theirs.cache.free_burst(&mut burst);
     wires.stop(emulator.into_link().into_queues(), theirs);
+}
+
+/// A device shares what comes out over its queues: an answer is found in each of them.
+#[test]
+fn frames_come_by_any_queue() {
+    let pool = Mempool::new(PoolConfig::default()).unwrap();
+    let port = Registry::builtin().open("loopback").unwrap();
+    let config = PortConfig {
+        rx_queues: 3,
+        tx_queues: 3,
+        ..PortConfig::new(pool.clone())
+    };
+    let started = port.configure(config).unwrap().start().unwrap();
+    let StartedPort {
+        port,
+        mut rx,
+        mut tx,
+    } = started;
+    let (back, ours) = (rx.remove(0), tx.remove(0));
+    let mut config = EmulatorConfig::default();
+    let mut link = PortLink::new(&config, ours, rx, pool.cache(128).unwrap(), false).unwrap();
+    let mut cache = pool.cache(128).unwrap();
+    for (n, tx) in tx.iter_mut().enumerate() {
+        // The trigger asks for the boards, from another station each time, and is known by that.
+        let station = MacAddr([2, 0, 0, 0, 1, n as u8]);
+        let trigger = Responder::new(station, config.addresses.trigger_ip);
+        let mut request = [0; 60];
+        let boards = *config.addresses.boards().socket.ip();
+        let len = trigger.request(boards, &mut request).unwrap();
+        let mut burst = Burst::<1>::new();
+        let mbuf = cache.alloc_from(&request[..len]).unwrap();
+        burst.push(mbuf).unwrap();
+        assert_eq!(tx.tx(&mut cache, &mut burst), 1);
+        link.resolve(&mut config, &FastClock::default(), &StopFlag::new())
+            .unwrap();
+        assert_eq!(config.addresses.trigger_mac, Some(station));
+    }
+    assert_eq!(link.ledger().check().unwrap().from_wire, 2);
+    let (ours, mut theirs) = link.into_queues();
+    assert_eq!(theirs.len(), 2);
+    theirs.insert(0, back);
+    tx.insert(0, ours);
+    drop(cache);
+    port.stop(theirs, tx).unwrap();
 }
 
 /// A clock of which each spin lasts a microsecond, so that no test waits for a grace to pass.

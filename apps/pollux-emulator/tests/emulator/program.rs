@@ -258,11 +258,25 @@ fn bad_usage_is_status_2_and_opens_nothing() {
     }
     assert!(!truth.exists(), "what was not sent has no truth");
     assert!(fail("--udp 10.0.0.1", 2).contains("10.0.0.1"));
+    assert!(fail("--udp 127.0.0.1:9 --queues 2", 2).contains("--queues"));
+    assert!(fail("pcap:rx=x,tx=y --port null", 2).contains("--port"));
     fs::write(&config, "sede = 1\n").unwrap();
     let with_config = format!("{port} --config {}", config.display());
     assert!(fail(&with_config, 2).contains("unknown field `sede`"));
     assert!(fail(&format!("{port} --config /nowhere.toml"), 2).contains("/nowhere.toml"));
     assert!(!capture.exists(), "the capture was opened");
+}
+
+/// As many receive queues as are asked for are opened, or the run is refused.
+#[test]
+fn decisions_are_received_by_as_many_queues_as_asked_for() {
+    let output = succeed("null --events 100 --queues 2 --json");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["ledger"]["balanced"], true);
+    // Its wires have two ends each, and the boards send by one.
+    let refused = fail("loopback --events 100 --queues 2", 2);
+    assert!(refused.contains("2 receive and 1 transmit"), "{refused}");
+    fail("null --events 100 --queues 65", 2);
 }
 
 #[test]

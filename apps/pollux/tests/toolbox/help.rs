@@ -153,8 +153,7 @@ fn one_set_of_options() {
         ("pollux unbind", String::new()),
         ("pollux", String::new()),
         ("l0-trigger", format!("{run} queues")),
-        // Decisions come to one queue.
-        ("pollux-emulator", run.into()),
+        ("pollux-emulator", format!("{run} queues")),
     ];
     let helps = helps();
     assert_eq!(helps.len(), expected.len());
