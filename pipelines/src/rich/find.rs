@@ -6,11 +6,11 @@
 //! 2. One circle is fitted to all hits of a view and narrowed down to those near it, sixteen
 //!    views at once. Where nearly all hits agree, that is the ring: the common case of one
 //!    particle costs a few fits.
-//! 3. Else circles are proposed ([`Method`]) and held against all hits of the view, sixteen
-//!    circles at once. The best two are narrowed down, those of eight views together, and the
-//!    better one that comes out is the ring.
-//! 4. The hits of the rings are claimed, sixteen circles at once, and the views have their next
-//!    turn.
+//! 3. Else each view is looked at by itself. Circles are proposed ([`Method`]) and held against all
+//!    hits that no ring has, sixteen circles at once. The best of each lane are narrowed down
+//!    together, the best of these is a ring, and so are others that stay sure without its hits.
+//!    Then circles are proposed by the hits that are left.
+//! 4. The rings of a view are judged together, and those in doubt are looked for again.
 //!
 //! Narrowing down fits a circle (Taubin) to the hits in a road around the last one, which gets
 //! narrower to a final width that covers a photomultiplier's cell. Where rings cross, a hit
@@ -33,13 +33,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use self::search::Rounds;
+use self::search::Search;
 use self::seeds::Seeds;
 use self::split::{Loader, Split};
 use self::view::{Hits, View};
 use super::Hit;
 use super::geometry::{DISKS, PMS_PER_DISK};
-use super::lanes::PerLane;
+use super::lanes::{Claimed, PerLane};
 use crate::simd::{LANES, Simd};
 
 /// Most rings that are looked for on one disk.
@@ -262,9 +262,9 @@ pub struct RingFinder {
     loader: Loader,
     views: Vec<View>,
     hits: Hits,
-    /// Hits of sixteen views, and the numbers of the views that have a turn.
+    /// Hits of sixteen views, and which hits circles have claimed.
     lanes: PerLane,
-    turn: Vec<u8>,
+    claimed: Claimed,
     found: [Found; MAX_BATCH],
 }
 
@@ -345,7 +345,7 @@ impl RingFinder {
             views: vec![View::default(); view::MAX_VIEWS],
             hits: Hits::default(),
             lanes: PerLane::with_room(PMS_PER_DISK),
-            turn: Vec::with_capacity(view::MAX_VIEWS),
+            claimed: Claimed::with_room(PMS_PER_DISK),
             found: [Found::NONE; MAX_BATCH],
         })
     }
@@ -372,13 +372,13 @@ impl RingFinder {
         for found in &mut self.found[..count] {
             (found.n, found.on, found.cut) = (0, [0; DISKS], false);
         }
-        self.simd.run(Rounds {
+        self.simd.run(Search {
             cfg: &self.cfg,
             seeds: &self.seeds,
             views: &mut self.views[..views],
             hits: &mut self.hits,
             lanes: &mut self.lanes,
-            turn: &mut self.turn,
+            claimed: &mut self.claimed,
         });
         for view in &self.views[..views] {
             let Some(found) = self.found.get_mut(usize::from(view.event)) else {

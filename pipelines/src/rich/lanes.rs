@@ -11,8 +11,8 @@ mod points;
 use crate::simd::{LANES, Lanes};
 
 use super::fit::Circle;
-pub(super) use judge::{Claims, Judge, Quality, scores};
-pub(super) use points::{Alike, Lane, NOWHERE, PerLane};
+pub(super) use judge::{Claimed, Claims, Judge, Quality, scores};
+pub(super) use points::{Alike, Lane, NOWHERE, PerLane, Points};
 
 /// Below this share of the largest, a determinant means that the points are on a line or in one
 /// place.
@@ -88,7 +88,7 @@ pub(super) struct Sums<V> {
 impl<V: Lanes> Sums<V> {
     /// Sums over those of `points` that belong to the circles.
     #[inline(always)]
-    pub(super) fn of(isa: V::Isa, points: &PerLane, about: Circles<V>, near: Near) -> Self {
+    pub(super) fn of(isa: V::Isa, points: &impl Points<V>, about: Circles<V>, near: Near) -> Self {
         let zero = V::splat(isa, 0.0);
         let one = V::splat(isa, 1.0);
         let (inner, outer) = match near {
@@ -112,14 +112,14 @@ impl<V: Lanes> Sums<V> {
             yz: zero,
             zz: zero,
         };
-        for i in 0..points.len {
-            let (x, y, own) = points.row_at::<V>(isa, i);
+        for i in 0..points.rows() {
+            let (x, y) = points.at(isa, i);
             let (dx, dy) = (x - about.x, y - about.y);
             let (xx, yy) = (dx * dx, dy * dy);
             let z = xx + yy;
             let mut inside = V::and(inner.le(z), z.le(outer));
             if let Near::All = near {
-                inside = V::and(inside, own);
+                inside = V::and(inside, points.own(isa, i));
             }
             sums.n = sums.n.plus(inside, one);
             sums.x = sums.x.plus(inside, dx);
@@ -197,8 +197,9 @@ impl<V: Lanes> Sums<V> {
 pub(super) fn fit_all<V: Lanes>(isa: V::Isa, points: &PerLane, taubin: bool) -> Circles<V> {
     let (zero, one) = (V::splat(isa, 0.0), V::splat(isa, 1.0));
     let (mut n, mut x, mut y) = (zero, zero, zero);
-    for i in 0..points.len {
-        let (px, py, own) = points.row_at(isa, i);
+    for i in 0..<PerLane as Points<V>>::rows(points) {
+        let (px, py): (V, V) = points.at(isa, i);
+        let own = Points::<V>::own(points, isa, i);
         n = n.plus(own, one);
         x = x.plus(own, px);
         y = y.plus(own, py);

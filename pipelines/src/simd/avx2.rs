@@ -2,17 +2,18 @@
 
 use std::arch::is_x86_feature_detected;
 use std::arch::x86_64::{
-    __m256, __m256i, _CMP_LE_OQ, _mm_loadl_epi64, _mm256_add_epi32, _mm256_add_ps, _mm256_and_ps,
-    _mm256_and_si256, _mm256_blendv_ps, _mm256_castps_si256, _mm256_castsi256_ps,
-    _mm256_castsi256_si128, _mm256_cmp_ps, _mm256_cmpeq_epi32, _mm256_cvtepu8_epi32,
-    _mm256_cvtepu32_epi64, _mm256_cvtsi256_si32, _mm256_div_ps, _mm256_extracti128_si256,
-    _mm256_i32gather_epi32, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_maskload_epi32,
-    _mm256_max_epu32, _mm256_max_ps, _mm256_min_epu32, _mm256_movemask_epi8, _mm256_movemask_ps,
-    _mm256_mul_ps, _mm256_or_si256, _mm256_permute2x128_si256, _mm256_permute4x64_epi64,
-    _mm256_permutevar8x32_epi32, _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_set1_ps,
-    _mm256_shuffle_epi32, _mm256_shuffle_ps, _mm256_slli_epi32, _mm256_slli_si256,
-    _mm256_sllv_epi32, _mm256_sqrt_ps, _mm256_srli_epi32, _mm256_srlv_epi32, _mm256_storeu_ps,
-    _mm256_storeu_si256, _mm256_sub_epi32, _mm256_sub_ps,
+    __m256, __m256i, _CMP_LE_OQ, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_loadl_epi64,
+    _mm_movehl_ps, _mm_shuffle_ps, _mm256_add_epi32, _mm256_add_ps, _mm256_and_ps,
+    _mm256_and_si256, _mm256_blendv_ps, _mm256_castps_si256, _mm256_castps256_ps128,
+    _mm256_castsi256_ps, _mm256_castsi256_si128, _mm256_cmp_ps, _mm256_cmpeq_epi32,
+    _mm256_cvtepu8_epi32, _mm256_cvtepu32_epi64, _mm256_cvtsi256_si32, _mm256_div_ps,
+    _mm256_extractf128_ps, _mm256_extracti128_si256, _mm256_i32gather_epi32, _mm256_loadu_ps,
+    _mm256_loadu_si256, _mm256_maskload_epi32, _mm256_max_epu32, _mm256_max_ps, _mm256_min_epu32,
+    _mm256_movemask_epi8, _mm256_movemask_ps, _mm256_mul_ps, _mm256_or_si256,
+    _mm256_permute2x128_si256, _mm256_permute4x64_epi64, _mm256_permutevar8x32_epi32,
+    _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_set1_ps, _mm256_shuffle_epi32, _mm256_shuffle_ps,
+    _mm256_slli_epi32, _mm256_slli_si256, _mm256_sllv_epi32, _mm256_sqrt_ps, _mm256_srli_epi32,
+    _mm256_srlv_epi32, _mm256_storeu_ps, _mm256_storeu_si256, _mm256_sub_epi32, _mm256_sub_ps,
 };
 use std::ops::{Add, BitAnd, BitOr, Div, Mul, Sub};
 
@@ -170,6 +171,16 @@ impl Lanes for F32s {
         half[..LANES / 2]
             .iter()
             .fold(f32::NEG_INFINITY, |a, &b| if a > b { a } else { b })
+    }
+
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        let eight = avx2!(_mm256_add_ps(self.0, self.1));
+        let upper = avx2!(_mm256_extractf128_ps::<1>(eight));
+        let four = avx2!(_mm_add_ps(_mm256_castps256_ps128(eight), upper));
+        let two = avx2!(_mm_add_ps(four, _mm_movehl_ps(four, four)));
+        let one = avx2!(_mm_add_ss(two, _mm_shuffle_ps::<1>(two, two)));
+        avx2!(_mm_cvtss_f32(one))
     }
 
     #[inline(always)]

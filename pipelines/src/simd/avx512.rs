@@ -11,10 +11,10 @@ use std::arch::x86_64::{
     _mm512_maskz_loadu_epi8, _mm512_maskz_loadu_epi32, _mm512_maskz_mov_epi32, _mm512_maskz_mov_ps,
     _mm512_maskz_set1_epi32, _mm512_max_ps, _mm512_min_epu32, _mm512_movepi8_mask, _mm512_mul_ps,
     _mm512_or_si512, _mm512_permutex2var_epi32, _mm512_permutex2var_ps, _mm512_permutexvar_epi32,
-    _mm512_reduce_max_epu32, _mm512_reduce_max_ps, _mm512_set1_epi32, _mm512_set1_epi64,
-    _mm512_set1_ps, _mm512_setzero_si512, _mm512_sllv_epi32, _mm512_sqrt_ps, _mm512_srlv_epi32,
-    _mm512_storeu_ps, _mm512_storeu_si512, _mm512_sub_epi32, _mm512_sub_ps, _mm512_test_epi32_mask,
-    _pdep_u64,
+    _mm512_reduce_add_ps, _mm512_reduce_max_epu32, _mm512_reduce_max_ps, _mm512_set1_epi32,
+    _mm512_set1_epi64, _mm512_set1_ps, _mm512_setzero_si512, _mm512_sllv_epi32, _mm512_sqrt_ps,
+    _mm512_srlv_epi32, _mm512_storeu_ps, _mm512_storeu_si512, _mm512_sub_epi32, _mm512_sub_ps,
+    _mm512_test_epi32_mask, _pdep_u64,
 };
 use std::ops::{Add, BitAnd, BitOr, Div, Mul, Sub};
 
@@ -173,6 +173,12 @@ impl Lanes for F32s {
     #[inline(always)]
     fn largest(self) -> f32 {
         avx512!(_mm512_reduce_max_ps(self.0))
+    }
+
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        // Halves, halves of these, and so on: a tree, in the order of the other paths.
+        avx512!(_mm512_reduce_add_ps(self.0))
     }
 
     #[inline(always)]

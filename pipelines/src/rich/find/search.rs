@@ -1,37 +1,38 @@
-//! The search for rings in views, in rounds: a ring for each view and round.
+//! The search for rings in views: one ring for each of sixteen views at once, and where that is not
+//! all, one view after the other.
 
 use super::seeds::Seeds;
 use super::settle::judge;
+use super::significance::significance;
 use super::view::{Hits, MAX_VIEWS, Taken, View};
 use super::{FinderConfig, Ring};
-use crate::rich::lanes::{Alike, Circles, Claims, Lane, Near, PerLane, Sums, fit_all, scores};
+use crate::rich::lanes::{
+    Alike, Circles, Claimed, Claims, Lane, Near, PerLane, Points, Sums, fit_all, scores,
+};
 use crate::simd::{Kernel, LANES, Lanes, TABLE};
 
-/// Hits above which one ring is hardly ever all.
-const ONE_RING: usize = 32;
-/// Circles that are narrowed down of those that are proposed for a view: with four, of 10 000
-/// rings 6 more are found in events of two rings, and 20 more in events of four.
-const CANDIDATES: usize = 2;
-/// Views whose circles are narrowed down at once.
-const GROUP: usize = LANES / CANDIDATES;
+/// Hits above which one ring is not often all.
+const ONE_RING: usize = 22;
+/// Least significance of a further ring of the same proposals: one that has less may be proposed
+/// better by the hits that are left.
+const SURE: f32 = 2.0;
 /// Widths of the roads, in units of the final one, by which the circle through all hits is
 /// narrowed down, and whether Taubin's fit is worth its time.
 const FROM_ALL: [(f32, bool); 3] = [(3.0, false), (1.5, false), (1.0, true)];
-/// The same for circles that were proposed, which are near already.
-const FROM_SEED: [(f32, bool); 2] = [(1.5, false), (1.0, true)];
+/// The same for circles that were proposed, which are near already: the best of sixteen is.
+const FROM_SEED: [(f32, bool); 1] = [(1.0, true)];
 
-/// Rounds, until no view has another ring, and again for the views whose rings are in doubt.
-pub(super) struct Rounds<'a> {
+/// All that is looked for in the views of a batch.
+pub(super) struct Search<'a> {
     pub(super) cfg: &'a FinderConfig,
     pub(super) seeds: &'a Seeds,
     pub(super) views: &'a mut [View],
     pub(super) hits: &'a mut Hits,
     pub(super) lanes: &'a mut PerLane,
-    /// Room for the views to be looked at.
-    pub(super) turn: &'a mut Vec<u8>,
+    pub(super) claimed: &'a mut Claimed,
 }
 
-impl Kernel for Rounds<'_> {
+impl Kernel for Search<'_> {
     type Out = ();
 
     #[inline(always)]
@@ -42,104 +43,102 @@ impl Kernel for Rounds<'_> {
             views,
             hits,
             lanes,
-            turn,
+            claimed,
         } = self;
-        let round = Round::<V> { isa, cfg, seeds };
+        let way = Way::<V> { isa, cfg, seeds };
         let mut taken = Taken::default();
-        turn.clear();
-        for (number, view) in views.iter().enumerate() {
+        // The views with few hits are looked at together, sixteen at a time.
+        let (mut group, mut grouped) = ([0; LANES], 0);
+        let (mut hard, mut hards) = ([0; MAX_VIEWS], 0);
+        for number in 0..views.len() {
+            let view = &views[number];
             if view.may_have_more(cfg, &mut taken) {
-                turn.push(number as u8);
-            }
-        }
-        // Those that were searched.
-        let (mut all, count) = ([0; MAX_VIEWS], turn.len());
-        all[..count].copy_from_slice(turn);
-        let mut searched = count;
-        for left in (0..cfg.searches).rev() {
-            round.search(views, hits, lanes, turn, &mut taken);
-            turn.clear();
-            for &number in &all[..searched] {
-                let view = &mut views[usize::from(number)];
-                if let Some(score) = judge::<V>(isa, cfg, view, hits, left == 0) {
-                    view.again(score, hits, &mut taken);
-                    turn.push(number);
+                if view.hits().own <= ONE_RING {
+                    group[grouped] = number as u8;
+                    grouped += 1;
+                } else {
+                    hard[hards] = number as u8;
+                    hards += 1;
                 }
             }
-            if turn.is_empty() {
-                break;
+            if grouped == 0 || (grouped < LANES && number + 1 < views.len()) {
+                continue;
             }
-            searched = turn.len();
-            all[..searched].copy_from_slice(turn);
+            let found = way.one_ring_each(views, hits, &group[..grouped], lanes, claimed);
+            for (lane, &number) in group[..grouped].iter().enumerate() {
+                let view = &mut views[usize::from(number)];
+                let mut more = true;
+                if let Some(ring) = found[lane] {
+                    view.add(ring, |i| claimed.has(lane, i), hits, cfg, &mut taken);
+                    more = view.may_have_more(cfg, &mut taken);
+                }
+                if more {
+                    hard[hards] = number;
+                    hards += 1;
+                } else {
+                    judge::<V>(isa, cfg, view, hits, true);
+                }
+            }
+            grouped = 0;
+        }
+        for &number in &hard[..hards] {
+            let view = &mut views[usize::from(number)];
+            for left in (0..cfg.searches).rev() {
+                way.search(view, hits, claimed, &mut taken);
+                let Some(score) = judge::<V>(isa, cfg, view, hits, left == 0) else {
+                    break;
+                };
+                view.again(score, hits, &mut taken);
+            }
         }
     }
 }
 
-/// What all steps of a round need.
-struct Round<'a, V: Lanes> {
+/// What all steps of a search need.
+struct Way<'a, V: Lanes> {
     isa: V::Isa,
     cfg: &'a FinderConfig,
     seeds: &'a Seeds,
 }
 
-impl<V: Lanes> Round<'_, V> {
-    /// Looks for rings in views, one after the other in each, until there is no more.
+impl<V: Lanes> Way<'_, V> {
+    /// Looks for rings in a view, one after the other, until there is no more.
     #[inline(always)]
-    fn search(
-        &self,
-        views: &mut [View],
-        hits: &mut Hits,
-        lanes: &mut PerLane,
-        turn: &mut Vec<u8>,
-        taken: &mut Taken,
-    ) {
-        let cfg = self.cfg;
-        while !turn.is_empty() {
-            let (mut group, mut grouped) = ([0; LANES], 0);
-            let (mut hard, mut hards) = ([0; MAX_VIEWS], 0);
-            let (mut left, count) = (0, turn.len());
-            // The views with few hits are looked at together, sixteen at a time.
-            for next in 0..count {
-                let number = turn[next];
-                let view = &views[usize::from(number)];
-                // One that is searched again is known to have several rings.
-                if view.hits().own <= ONE_RING && !view.is_searched_again() {
-                    group[grouped] = number;
-                    grouped += 1;
-                } else {
-                    hard[hards] = number;
-                    hards += 1;
+    fn search(&self, view: &mut View, hits: &mut Hits, claimed: &mut Claimed, taken: &mut Taken) {
+        let (isa, cfg) = (self.isa, self.cfg);
+        let mut more = view.may_have_more(cfg, taken);
+        while more {
+            more = false;
+            let all = view.all(hits);
+            let (proposed, widths) = if self.seeds.grid().is_empty() {
+                (self.by_triplets(&all.owned()), &FROM_SEED[..])
+            } else {
+                (self.by_grid(&all.owned()), &FROM_ALL[..])
+            };
+            let circles = self.narrow(proposed.circles, &all, widths);
+            let mut claims = Claims::of(isa, &all, circles, cfg.road_mm, claimed);
+            let ring = rings(circles, &claims);
+            loop {
+                let scores = claims.score.only(self.good(circles, &claims));
+                let most = scores.largest();
+                if most <= 0.0 {
+                    break;
                 }
-                if grouped == 0 || (grouped < LANES && next + 1 < count) {
-                    continue;
+                let best = V::bits(V::splat(isa, most).le(scores));
+                let lane = best.trailing_zeros() as usize % LANES;
+                let (ring, own) = (ring(lane), claims.own.store()[lane] as usize);
+                let beside = view.hits().own - own;
+                if more && significance(cfg, ring.r, own, beside) < SURE {
+                    break;
                 }
-                let found = self.one_ring_each(views, hits, &group[..grouped], lanes);
-                for (lane, &number) in group[..grouped].iter().enumerate() {
-                    let view = &mut views[usize::from(number)];
-                    let Some(ring) = found[lane] else {
-                        hard[hards] = number;
-                        hards += 1;
-                        continue;
-                    };
-                    view.add(ring, |i| lanes.claimed(lane, i), hits, cfg, taken);
-                    turn[left] = number;
-                    left += usize::from(view.may_have_more(cfg, taken));
+                view.add((ring, own), |i| claimed.has(lane, i), hits, cfg, taken);
+                if !view.may_have_more(cfg, taken) {
+                    return;
                 }
-                grouped = 0;
+                more = true;
+                let unclaimed = view.unclaimed(hits);
+                claims = claims.again(isa, &unclaimed, circles, claimed, cfg.road_mm);
             }
-            for group in hard[..hards].chunks(GROUP) {
-                let found = self.strongest_each(views, hits, group, lanes);
-                for (&number, found) in group.iter().zip(found) {
-                    let Some((lane, ring)) = found else {
-                        continue;
-                    };
-                    let view = &mut views[usize::from(number)];
-                    view.add(ring, |i| lanes.claimed(lane, i), hits, cfg, taken);
-                    turn[left] = number;
-                    left += usize::from(view.may_have_more(cfg, taken));
-                }
-            }
-            turn.truncate(left);
         }
     }
 
@@ -151,6 +150,7 @@ impl<V: Lanes> Round<'_, V> {
         hits: &mut Hits,
         group: &[u8],
         lanes: &mut PerLane,
+        claimed: &mut Claimed,
     ) -> [Option<(Ring, usize)>; LANES] {
         let mut of = [Lane::default(); LANES];
         let mut needed = [f32::INFINITY; LANES];
@@ -162,65 +162,22 @@ impl<V: Lanes> Round<'_, V> {
         hits.spread::<V>(self.isa, &of, lanes);
         let start = fit_all(self.isa, lanes, false);
         let circles = self.narrow(start, lanes, &FROM_ALL);
-        let claims = lanes.claim(self.isa, circles, self.cfg.road_mm);
+        let claims = Claims::of(self.isa, lanes, circles, self.cfg.road_mm, claimed);
         let enough = V::load(self.isa, &needed).le(claims.own);
         let good = V::bits(V::and(self.good(circles, &claims), enough));
-        let ring = rings(circles, &claims);
-        std::array::from_fn(|lane| (good >> lane & 1 == 1).then(|| ring(lane)))
-    }
-
-    /// For each view of a group the strongest ring among its hits.
-    #[inline(always)]
-    fn strongest_each(
-        &self,
-        views: &[View],
-        hits: &mut Hits,
-        group: &[u8],
-        lanes: &mut PerLane,
-    ) -> [Option<(usize, (Ring, usize))>; GROUP] {
-        let mut of = [Lane::default(); LANES];
-        let mut widths = &FROM_SEED[..];
-        let [mut cx, mut cy, mut r] = [[0.0; LANES]; 3];
-        for (place, &number) in group.iter().enumerate() {
-            let view = &views[usize::from(number)];
-            let unclaimed = view.unclaimed(hits);
-            let proposed = if self.seeds.grid().is_empty() {
-                self.by_triplets(&unclaimed)
-            } else {
-                widths = &FROM_ALL[..];
-                self.by_grid(&unclaimed)
-            };
-            let circles = proposed.circles.store();
-            for (candidate, lane) in proposed.first(self.isa).into_iter().enumerate() {
-                let to = place * CANDIDATES + candidate;
-                (cx[to], cy[to], r[to]) = (circles[lane].x, circles[lane].y, circles[lane].r);
-                of[to] = view.hits();
-            }
-        }
-        hits.spread::<V>(self.isa, &of, lanes);
-        let load = |values| V::load(self.isa, values);
-        let proposed = Circles::at(load(&cx), load(&cy), load(&r));
-        let circles = self.narrow(proposed, lanes, widths);
-        let claims = lanes.claim(self.isa, circles, self.cfg.road_mm);
-        let scores = claims.score.only(self.good(circles, &claims)).store();
-        let ring = rings(circles, &claims);
-        let mut found = [None; GROUP];
-        for (place, slot) in found.iter_mut().enumerate() {
-            let mut most = 0.0;
-            let lanes = scores.iter().enumerate().skip(place * CANDIDATES);
-            for (lane, &score) in lanes.take(CANDIDATES) {
-                if score > most {
-                    most = score;
-                    *slot = Some((lane, ring(lane)));
-                }
-            }
-        }
-        found
+        let (ring, own) = (rings(circles, &claims), claims.own.store());
+        let found = |lane: usize| (ring(lane), own[lane] as usize);
+        std::array::from_fn(|lane| (good >> lane & 1 == 1).then(|| found(lane)))
     }
 
     /// Fits to the hits in ever narrower roads.
     #[inline(always)]
-    fn narrow(&self, start: Circles<V>, hits: &PerLane, widths: &[(f32, bool)]) -> Circles<V> {
+    fn narrow(
+        &self,
+        start: Circles<V>,
+        hits: &impl Points<V>,
+        widths: &[(f32, bool)],
+    ) -> Circles<V> {
         let mut circles = start;
         for &(width, taubin) in widths {
             let near = Near::Road(width * self.cfg.road_mm);
@@ -311,28 +268,21 @@ impl<V: Lanes> Round<'_, V> {
     }
 }
 
-/// The rings that circles make of what is in their roads: that of a lane, of either disk, and how
-/// many hits it claims.
+/// The rings that circles make of what is in their roads: that of a lane, of either disk.
 #[inline(always)]
-fn rings<V: Lanes>(
-    circles: Circles<V>,
-    claims: &Claims<V>,
-) -> impl Fn(usize) -> (Ring, usize) + use<V> {
-    let [hits, own, chi2] = [&claims.hits, &claims.own, &claims.chi2].map(|of| of.store());
+fn rings<V: Lanes>(circles: Circles<V>, claims: &Claims<V>) -> impl Fn(usize) -> Ring + use<V> {
+    let [hits, chi2] = [claims.hits.store(), claims.chi2.store()];
     let [time, time_spread] = [claims.time.store(), claims.time_spread.store()];
     let [x, y, r] = [circles.x.store(), circles.y.store(), circles.r.store()];
-    move |lane| {
-        let ring = Ring {
-            hits: hits[lane] as u16,
-            x: x[lane],
-            y: y[lane],
-            r: r[lane],
-            chi2: chi2[lane],
-            time: time[lane],
-            time_spread: time_spread[lane],
-            ..Ring::default()
-        };
-        (ring, own[lane] as usize)
+    move |lane| Ring {
+        hits: hits[lane] as u16,
+        x: x[lane],
+        y: y[lane],
+        r: r[lane],
+        chi2: chi2[lane],
+        time: time[lane],
+        time_spread: time_spread[lane],
+        ..Ring::default()
     }
 }
 
@@ -380,21 +330,5 @@ impl<V: Lanes> Best<V> {
             best.r.or_else(keep, circles.r),
         );
         self.score = self.score.or_else(keep, score);
-    }
-
-    /// The lanes with the best scores, the best first.
-    #[inline(always)]
-    fn first(&self, isa: V::Isa) -> [usize; CANDIDATES] {
-        let number = V::load(isa, &std::array::from_fn(|i| i as f32));
-        let mut scores = self.score;
-        let mut first = [0; CANDIDATES];
-        for slot in &mut first {
-            let best = V::splat(isa, scores.largest()).le(scores);
-            *slot = V::bits(best).trailing_zeros() as usize % LANES;
-            let chosen = V::splat(isa, *slot as f32);
-            let chosen = V::and(number.le(chosen), chosen.le(number));
-            scores = V::splat(isa, -1.0).or_else(chosen, scores);
-        }
-        first
     }
 }

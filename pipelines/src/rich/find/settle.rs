@@ -20,6 +20,8 @@ use crate::simd::Lanes;
 const PER_RING: f32 = 5.0;
 /// Where several rings are all as significant as this, they are not in doubt.
 const SURE: f32 = 2.0;
+/// Where they are after they have been fitted together, another search hardly finds better ones.
+const SETTLED: f32 = 1.5;
 /// How far from a circle a hit counts for it, in mm, in each step by which the circles of a view are
 /// fitted together: the weight (1 - (distance / reach)^2)^4 is about that of a Gaussian of a third of
 /// the reach. Far at first: a circle that has hits of two rings is drawn to the one that is
@@ -70,14 +72,13 @@ fn several<V: Lanes>(
 ) -> Option<f32> {
     let of = hits.vectors(view.hits());
     let mut shares = Shares::of::<V>(isa, cfg, view.found.rings(), &of);
-    if shares.are_in_doubt(cfg, view.found.rings()) {
+    if shares.are_in_doubt(cfg, view.found.rings(), SURE) {
         let first = if view.is_searched_again() { LATE } else { 0 };
-        for &reach in &REACHES_MM[first..] {
-            refit::<V>(isa, view.found.rings_mut(), &of, reach);
-        }
+        refit::<V>(isa, view.found.rings_mut(), &of, &REACHES_MM[first..]);
         shares = Shares::of::<V>(isa, cfg, view.found.rings(), &of);
         // What is found a second time would be found again.
-        if !last && !view.had(shares.score) && shares.are_in_doubt(cfg, view.found.rings()) {
+        if !last && !view.had(shares.score) && shares.are_in_doubt(cfg, view.found.rings(), SETTLED)
+        {
             return Some(shares.score);
         }
     }
@@ -108,14 +109,32 @@ fn several<V: Lanes>(
     }
 }
 
-/// Fits the circles of a view together: each hit counts for a ring by how near it is to that one
-/// and how far from the others, and each circle goes a step of Gauss and Newton's method.
+/// Fits the circles of a view together, in a step for each reach. How many there are is known where
+/// the step is compiled: so its sums are in registers.
 #[inline(always)]
-fn refit<V: Lanes>(isa: V::Isa, rings: &mut [Ring], of: &Vectors, reach: f32) {
+fn refit<V: Lanes>(isa: V::Isa, rings: &mut [Ring], of: &Vectors, reaches: &[f32]) {
+    const { assert!(PLACES_FOR_RINGS == 5) };
+    for &reach in reaches {
+        if let Ok(rings) = rings.try_into() {
+            step::<V, 2>(isa, rings, of, reach);
+        } else if let Ok(rings) = rings.try_into() {
+            step::<V, 3>(isa, rings, of, reach);
+        } else if let Ok(rings) = rings.try_into() {
+            step::<V, 4>(isa, rings, of, reach);
+        } else if let Ok(rings) = rings.try_into() {
+            step::<V, 5>(isa, rings, of, reach);
+        }
+    }
+}
+
+/// Each hit counts for a ring by how near it is to that one and how far from the others, and each
+/// circle goes a step of Gauss and Newton's method.
+#[inline(always)]
+fn step<V: Lanes, const N: usize>(isa: V::Isa, rings: &mut [Ring; N], of: &Vectors, reach: f32) {
     let c = |value: f32| V::splat(isa, value);
     let zero = c(0.0);
-    let mut sums = [[zero; 8]; PLACES_FOR_RINGS];
-    let mut near = [[zero; 4]; PLACES_FOR_RINGS];
+    let mut sums = [[zero; 8]; N];
+    let mut near = [[zero; 4]; N];
     for (x, y) in of.x.iter().zip(of.y) {
         let (x, y) = (V::load(isa, x), V::load(isa, y));
         let mut all = c(BACKGROUND);
@@ -131,7 +150,7 @@ fn refit<V: Lanes>(isa: V::Isa, rings: &mut [Ring], of: &Vectors, reach: f32) {
             *near = [close, d, dx * per, dy * per];
         }
         let per = c(1.0) / all;
-        for (sums, &[close, d, cos, sin]) in sums.iter_mut().zip(&near[..rings.len()]) {
+        for (sums, &[close, d, cos, sin]) in sums.iter_mut().zip(&near) {
             let w = close * per;
             let (wc, ws) = (w * cos, w * sin);
             let terms = [w, wc, ws, wc * cos, wc * sin, w * d, wc * d, ws * d];
@@ -141,7 +160,7 @@ fn refit<V: Lanes>(isa: V::Isa, rings: &mut [Ring], of: &Vectors, reach: f32) {
         }
     }
     for (ring, sums) in rings.iter_mut().zip(&sums) {
-        let [n, c, s, cc, cs, d, dc, ds] = sums.map(V::sum);
+        let [n, c, s, cc, cs, d, dc, ds] = totals(sums);
         let ss = n - cc;
         // Cramer's rule for (cc cs c; cs ss s; c s n) (dx dy dr) = (dc ds d).
         let (m0, m1, m2) = (ss * n - s * s, s * c - cs * n, cs * s - ss * c);
@@ -155,6 +174,17 @@ fn refit<V: Lanes>(isa: V::Isa, rings: &mut [Ring], of: &Vectors, reach: f32) {
         ring.y += step(dc * m1 + ds * (cc * n - c * c) + d * (c * cs - cc * s));
         ring.r += step(dc * m2 + ds * (c * cs - cc * s) + d * (cc * ss - cs * cs));
     }
+}
+
+/// The sums of all lanes. `map` of arrays is no loop that is compiled with the instructions of the
+/// lanes for sure.
+#[inline(always)]
+fn totals<V: Lanes, const N: usize>(sums: &[V; N]) -> [f32; N] {
+    let mut totals = [0.0; N];
+    for (total, sum) in totals.iter_mut().zip(sums) {
+        *total = sum.sum();
+    }
+    totals
 }
 
 /// The hits of one ring of several.
@@ -193,9 +223,9 @@ struct Shares {
 
 impl Shares {
     /// Whether other rings may well explain the hits better.
-    fn are_in_doubt(&self, cfg: &FinderConfig, rings: &[Ring]) -> bool {
+    fn are_in_doubt(&self, cfg: &FinderConfig, rings: &[Ring], sure: f32) -> bool {
         let unsure = |(ring, share): (&Ring, &Share)| {
-            significance(cfg, ring.r, share.alone, self.free) < SURE
+            significance(cfg, ring.r, share.alone, self.free) < sure
         };
         rings.len() > 1 && rings.iter().zip(&self.each).any(unsure)
     }
@@ -239,7 +269,7 @@ impl Shares {
             shares.free -= any.count_ones() as usize;
         }
         for (share, sums) in shares.each.iter_mut().zip(&sums[..rings.len()]) {
-            let [squares, time, time2] = sums.map(V::sum);
+            let [squares, time, time2] = totals(sums);
             (share.squares, share.time, share.time2) = (squares, time, time2);
         }
         shares.score = explained.sum() - PER_RING * rings.len() as f32;

@@ -232,10 +232,21 @@ impl View {
     /// Those that no ring has claimed.
     #[inline(always)]
     pub(super) fn unclaimed<'a>(&self, hits: &'a mut Hits) -> Alike<'a> {
+        self.alike(hits, self.hits.own)
+    }
+
+    /// All of them.
+    #[inline(always)]
+    pub(super) fn all<'a>(&self, hits: &'a mut Hits) -> Alike<'a> {
+        self.alike(hits, self.hits.total)
+    }
+
+    #[inline(always)]
+    fn alike<'a>(&self, hits: &'a mut Hits, n: usize) -> Alike<'a> {
         let Lane { start, own, .. } = self.hits;
-        hits.points(start, own);
-        let [x, y, z] = [&hits.x, &hits.y, &hits.z].map(|of| &of[..own]);
-        Alike { x, y, z }
+        hits.points(start, n);
+        let [x, y, z, time] = [&hits.x, &hits.y, &hits.z, &hits.time].map(|of| &of[..n]);
+        Alike { x, y, z, time, own }
     }
 
     /// Whether there may be one more ring: one of its hits may be another's. One more than a disk

@@ -1,7 +1,7 @@
 //! How well circles describe points.
 
 use super::Circles;
-use super::points::{Alike, PerLane};
+use super::points::{Alike, Points};
 use crate::simd::Lanes;
 
 /// For two sets of circles the sum over the points in the road of 1 - (distance / road)^2: how many
@@ -75,15 +75,15 @@ pub(crate) struct Quality<V> {
 impl<V: Lanes> Quality<V> {
     /// Judges circles; `road` is half the road's width in mm, distances are as in [`scores`].
     #[inline(always)]
-    pub(crate) fn of(isa: V::Isa, points: &PerLane, of: Circles<V>, road: f32) -> Self {
+    pub(crate) fn of(isa: V::Isa, points: &impl Points<V>, of: Circles<V>, road: f32) -> Self {
         let judge = Judge::new(isa, of, road);
         let zero = V::splat(isa, 0.0);
         let mut sums = Self {
             hits: zero,
             chi2: zero,
         };
-        for i in 0..points.len {
-            let (x, y, _) = points.row_at::<V>(isa, i);
+        for i in 0..points.rows() {
+            let (x, y) = points.at(isa, i);
             let (dx, dy) = (x - of.x, y - of.y);
             let u2 = judge.off(dx * dx + dy * dy);
             let inside = u2.le(judge.one);
@@ -129,41 +129,95 @@ impl<V: Lanes> Judge<V> {
     }
 }
 
-impl PerLane {
+/// Which points circles have claimed: of row n those of the lanes in its bits.
+#[derive(Debug)]
+pub(crate) struct Claimed(Box<[u16]>);
+
+impl Claimed {
+    /// Room for so many rows.
+    pub(crate) fn with_room(points: usize) -> Self {
+        Self(vec![0; points].into_boxed_slice())
+    }
+
+    /// Whether the last circle of a lane claimed the own point in this row.
+    #[inline(always)]
+    pub(crate) fn has(&self, lane: usize, i: usize) -> bool {
+        self.0[i] >> lane & 1 == 1
+    }
+}
+
+impl<V: Lanes> Claims<V> {
     /// Judges circles, and has them claim those of each lane's own points that are in their roads;
     /// `road` is half the width in mm.
     #[inline(always)]
-    pub(crate) fn claim<V: Lanes>(&mut self, isa: V::Isa, of: Circles<V>, road: f32) -> Claims<V> {
+    pub(crate) fn of(
+        isa: V::Isa,
+        points: &impl Points<V>,
+        of: Circles<V>,
+        road: f32,
+        claimed: &mut Claimed,
+    ) -> Self {
         let judge = Judge::new(isa, of, road);
         let (zero, one, road) = (V::splat(isa, 0.0), judge.one, judge.road);
-        let [mut hits, mut claimed, mut score] = [zero; 3];
+        let [mut hits, mut owned, mut score] = [zero; 3];
         let [mut squares, mut time, mut time2] = [zero; 3];
-        for i in 0..self.len {
-            let (x, y, own) = self.row_at::<V>(isa, i);
-            let t = V::load(isa, &self.time[i]);
+        for i in 0..points.rows() {
+            let (x, y) = points.at(isa, i);
+            let t = points.time(isa, i);
             let (dx, dy) = (x - of.x, y - of.y);
             let z = dx * dx + dy * dy;
             let d = z.sqrt() - of.r;
             let inside = d.max(zero - d).le(road);
-            let own = V::and(inside, own);
+            let own = V::and(inside, points.own(isa, i));
             hits = hits.plus(inside, one);
-            claimed = claimed.plus(own, one);
+            owned = owned.plus(own, one);
             score = score.plus(own, one - judge.off(z));
             squares = squares.plus(inside, d * d);
             time = time.plus(inside, t);
             time2 = time2.plus(inside, t * t);
-            self.claimed[i] = V::bits(own);
+            claimed.0[i] = V::bits(own);
         }
         let per = hits.max(one);
         let time = time / per;
         let variance = (time2 / per - time * time).max(zero);
-        Claims {
+        Self {
             hits,
-            own: claimed,
+            own: owned,
             score,
             chi2: squares / per,
             time,
             time_spread: variance.sqrt(),
+        }
+    }
+
+    /// The same of the same circles, when fewer points are their own evidence: `points`, all of
+    /// which are.
+    #[inline(always)]
+    pub(crate) fn again(
+        self,
+        isa: V::Isa,
+        points: &impl Points<V>,
+        of: Circles<V>,
+        claimed: &mut Claimed,
+        road: f32,
+    ) -> Self {
+        let judge = Judge::new(isa, of, road);
+        let (zero, one, road) = (V::splat(isa, 0.0), judge.one, judge.road);
+        let [mut owned, mut score] = [zero; 2];
+        for i in 0..points.rows() {
+            let (x, y) = points.at(isa, i);
+            let (dx, dy) = (x - of.x, y - of.y);
+            let z = dx * dx + dy * dy;
+            let d = z.sqrt() - of.r;
+            let inside = d.max(zero - d).le(road);
+            owned = owned.plus(inside, one);
+            score = score.plus(inside, one - judge.off(z));
+            claimed.0[i] = V::bits(inside);
+        }
+        Self {
+            own: owned,
+            score,
+            ..self
         }
     }
 }

@@ -5,12 +5,64 @@ use crate::simd::{LANES, Lanes};
 /// Coordinate of places without a point, in mm: far from every ring, and no evidence.
 pub(crate) const NOWHERE: f32 = 1e6;
 
+/// Rows of points: one in each lane, or the same in all of them.
+pub(crate) trait Points<V: Lanes> {
+    fn rows(&self) -> usize;
+    /// Where the points of a row are.
+    fn at(&self, isa: V::Isa, i: usize) -> (V, V);
+    /// Their times.
+    fn time(&self, isa: V::Isa, i: usize) -> V;
+    /// In which lanes they are their own evidence.
+    fn own(&self, isa: V::Isa, i: usize) -> V::Mask;
+}
+
 /// Points that are looked at in all lanes alike.
+#[derive(Clone, Copy)]
 pub(crate) struct Alike<'a> {
     pub(crate) x: &'a [f32],
     pub(crate) y: &'a [f32],
     /// x^2 + y^2.
     pub(crate) z: &'a [f32],
+    pub(crate) time: &'a [f32],
+    /// How many of them, from the first on, are their own evidence.
+    pub(crate) own: usize,
+}
+
+impl Alike<'_> {
+    /// Those that are their own evidence.
+    #[inline(always)]
+    pub(crate) fn owned(self) -> Self {
+        let [x, y, z, time] = [self.x, self.y, self.z, self.time].map(|of| &of[..self.own]);
+        Self {
+            x,
+            y,
+            z,
+            time,
+            ..self
+        }
+    }
+}
+
+impl<V: Lanes> Points<V> for Alike<'_> {
+    #[inline(always)]
+    fn rows(&self) -> usize {
+        self.x.len()
+    }
+
+    #[inline(always)]
+    fn at(&self, isa: V::Isa, i: usize) -> (V, V) {
+        (V::splat(isa, self.x[i]), V::splat(isa, self.y[i]))
+    }
+
+    #[inline(always)]
+    fn time(&self, isa: V::Isa, i: usize) -> V {
+        V::splat(isa, self.time[i])
+    }
+
+    #[inline(always)]
+    fn own(&self, isa: V::Isa, i: usize) -> V::Mask {
+        V::splat(isa, (i + 1) as f32).le(V::splat(isa, self.own as f32))
+    }
 }
 
 /// Points that are next to each other in a list, of which a lane has a copy.
@@ -28,13 +80,11 @@ pub(crate) struct Lane {
 pub(crate) struct PerLane {
     x: Box<[[f32; LANES]]>,
     y: Box<[[f32; LANES]]>,
-    pub(super) time: Box<[[f32; LANES]]>,
+    time: Box<[[f32; LANES]]>,
     /// Points of each lane that are their own evidence: those before the others.
     own: [f32; LANES],
     /// Rows that have a point in one lane or more.
-    pub(super) len: usize,
-    /// Bit n: lane n's own point was [claimed](Self::claim).
-    pub(super) claimed: Box<[u16]>,
+    len: usize,
 }
 
 impl PerLane {
@@ -47,7 +97,6 @@ impl PerLane {
             time: rows(),
             own: [0.0; LANES],
             len: 0,
-            claimed: vec![0; points].into_boxed_slice(),
         }
     }
 
@@ -88,17 +137,26 @@ impl PerLane {
             row[lane] = time;
         }
     }
+}
 
-    /// Row `i`: where the points are, and in which lanes they are their own evidence.
+impl<V: Lanes> Points<V> for PerLane {
     #[inline(always)]
-    pub(super) fn row_at<V: Lanes>(&self, isa: V::Isa, i: usize) -> (V, V, V::Mask) {
-        let own = V::splat(isa, (i + 1) as f32).le(V::load(isa, &self.own));
-        (V::load(isa, &self.x[i]), V::load(isa, &self.y[i]), own)
+    fn rows(&self) -> usize {
+        self.len
     }
 
-    /// Whether the last circle of a lane claimed this one of its own points.
     #[inline(always)]
-    pub(crate) fn claimed(&self, lane: usize, i: usize) -> bool {
-        self.claimed[i] >> lane & 1 == 1
+    fn at(&self, isa: V::Isa, i: usize) -> (V, V) {
+        (V::load(isa, &self.x[i]), V::load(isa, &self.y[i]))
+    }
+
+    #[inline(always)]
+    fn time(&self, isa: V::Isa, i: usize) -> V {
+        V::load(isa, &self.time[i])
+    }
+
+    #[inline(always)]
+    fn own(&self, isa: V::Isa, i: usize) -> V::Mask {
+        V::splat(isa, (i + 1) as f32).le(V::load(isa, &self.own))
     }
 }
