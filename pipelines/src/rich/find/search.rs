@@ -15,7 +15,7 @@ use crate::simd::{Kernel, LANES, Lanes, TABLE};
 const ONE_RING: usize = 22;
 /// Least significance of a further ring of the same proposals: one that has less may be proposed
 /// better by the hits that are left.
-const SURE: f32 = 2.0;
+const SURE: f32 = 1.0;
 /// Widths of the roads, in units of the final one, by which the circle through all hits is
 /// narrowed down, and whether Taubin's fit is worth its time.
 const FROM_ALL: [(f32, bool); 3] = [(3.0, false), (1.5, false), (1.0, true)];
@@ -76,7 +76,7 @@ impl Kernel for Search<'_> {
                     hard[hards] = number;
                     hards += 1;
                 } else {
-                    judge::<V>(isa, cfg, view, hits, true);
+                    way.judge(view, hits, true, &mut taken);
                 }
             }
             grouped = 0;
@@ -85,7 +85,7 @@ impl Kernel for Search<'_> {
             let view = &mut views[usize::from(number)];
             for left in (0..cfg.searches).rev() {
                 way.search(view, hits, claimed, &mut taken);
-                let Some(score) = judge::<V>(isa, cfg, view, hits, left == 0) else {
+                let Some(score) = way.judge(view, hits, left == 0, &mut taken) else {
                     break;
                 };
                 view.again(score, hits, &mut taken);
@@ -140,6 +140,22 @@ impl<V: Lanes> Way<'_, V> {
                 claims = claims.again(isa, &unclaimed, circles, claimed, cfg.road_mm);
             }
         }
+    }
+
+    /// [Judges](judge) what was found in a view; what is dropped makes room for rings of other
+    /// times.
+    #[inline(always)]
+    fn judge(
+        &self,
+        view: &mut View,
+        hits: &mut Hits,
+        last: bool,
+        taken: &mut Taken,
+    ) -> Option<f32> {
+        let before = view.found.rings().len();
+        let score = judge::<V>(self.isa, self.cfg, view, hits, last);
+        taken.replace(view, before, view.found.rings().len());
+        score
     }
 
     /// For each view of a group the ring that nearly all of its hits agree on.

@@ -21,7 +21,7 @@ const PER_RING: f32 = 5.0;
 /// Where several rings are all as significant as this, they are not in doubt.
 const SURE: f32 = 2.0;
 /// Where they are after they have been fitted together, another search hardly finds better ones.
-const SETTLED: f32 = 1.5;
+const SETTLED: f32 = 1.0;
 /// How far from a circle a hit counts for it, in mm, in each step by which the circles of a view are
 /// fitted together: the weight (1 - (distance / reach)^2)^4 is about that of a Gaussian of a third of
 /// the reach. Far at first: a circle that has hits of two rings is drawn to the one that is
@@ -30,6 +30,9 @@ const REACHES_MM: [f32; 5] = [40.0, 35.0, 30.0, 25.0, 21.0];
 /// The first reach for a view that is searched again: one that reaches further would draw its circles
 /// back to where those of the first search ended.
 const LATE: usize = 2;
+/// That of the one step for rings that are not in doubt, whose hits are known to be theirs better than
+/// to the fit that found them: each of these had the hits of all others in its road.
+const SURE_REACH_MM: [f32; 1] = [25.0];
 /// The weight of no ring: that of a ring that is so far off that the hit is not likely its own.
 const BACKGROUND: f32 = 0.05;
 /// Largest change of a circle in one step, in mm.
@@ -72,18 +75,22 @@ fn several<V: Lanes>(
 ) -> Option<f32> {
     let of = hits.vectors(view.hits());
     let mut shares = Shares::of::<V>(isa, cfg, view.found.rings(), &of);
-    if shares.are_in_doubt(cfg, view.found.rings(), SURE) {
-        let first = if view.is_searched_again() { LATE } else { 0 };
-        refit::<V>(isa, view.found.rings_mut(), &of, &REACHES_MM[first..]);
+    if view.found.rings().len() > 1 {
+        let doubt = shares.are_in_doubt(cfg, view.found.rings(), SURE);
+        let reaches = match (doubt, view.is_searched_again()) {
+            (false, _) => &SURE_REACH_MM[..],
+            (true, false) => &REACHES_MM,
+            (true, true) => &REACHES_MM[LATE..],
+        };
+        refit::<V>(isa, view.found.rings_mut(), &of, reaches);
         shares = Shares::of::<V>(isa, cfg, view.found.rings(), &of);
         // What is found a second time would be found again.
-        if !last && !view.had(shares.score) && shares.are_in_doubt(cfg, view.found.rings(), SETTLED)
-        {
+        let same = last || view.had(shares.score);
+        if doubt && !same && shares.are_in_doubt(cfg, view.found.rings(), SETTLED) {
             return Some(shares.score);
         }
     }
-    if view.is_searched_again() {
-        view.end(shares.score);
+    if view.end(shares.score) {
         shares = Shares::of::<V>(isa, cfg, view.found.rings(), &of);
     }
     loop {
@@ -227,7 +234,7 @@ impl Shares {
         let unsure = |(ring, share): (&Ring, &Share)| {
             significance(cfg, ring.r, share.alone, self.free) < sure
         };
-        rings.len() > 1 && rings.iter().zip(&self.each).any(unsure)
+        rings.iter().zip(&self.each).any(unsure)
     }
 
     #[inline(always)]

@@ -166,6 +166,14 @@ impl Taken {
         let disks = self.0.get_mut(usize::from(view.event))?;
         disks.get_mut(usize::from(view.disk))
     }
+
+    /// Of a view's rings, which were `before`, there are `now` so many.
+    #[inline(always)]
+    pub(super) fn replace(&mut self, view: &View, before: usize, now: usize) {
+        if let Some(n) = self.on(view) {
+            *n = (usize::from(*n) + now).saturating_sub(before) as u8;
+        }
+    }
 }
 
 /// Rings that explain the hits of a view together.
@@ -288,9 +296,7 @@ impl View {
     /// found, of this score, is kept if it is the best so far.
     pub(super) fn again(&mut self, score: f32, of: &mut Hits, taken: &mut Taken) {
         of.shuffle(self.hits);
-        if let Some(n) = taken.on(self) {
-            *n -= self.found.n as u8;
-        }
+        taken.replace(self, self.found.n, 0);
         self.found.score = score;
         self.keep_best();
         self.before = Some(self.found);
@@ -311,15 +317,18 @@ impl View {
         self.before.as_ref().is_some_and(same)
     }
 
-    /// Ends the searches, of which the last has this score: the best has the word.
-    pub(super) fn end(&mut self, score: f32) {
+    /// Ends the searches, of which the last has this score: the best has the word. Whether that is
+    /// an earlier one.
+    pub(super) fn end(&mut self, score: f32) -> bool {
         self.found.score = score;
-        self.keep_best();
+        self.keep_best()
     }
 
-    fn keep_best(&mut self) {
-        if let Some(before) = self.before.take().filter(|b| b.score >= self.found.score) {
+    fn keep_best(&mut self) -> bool {
+        let better = self.before.take().filter(|b| b.score >= self.found.score);
+        if let Some(before) = better {
             self.found = before;
         }
+        better.is_some()
     }
 }
