@@ -122,14 +122,12 @@ fn several<V: Lanes>(
 fn refit<V: Lanes>(isa: V::Isa, rings: &mut [Ring], of: &Vectors, reaches: &[f32]) {
     const { assert!(PLACES_FOR_RINGS == 5) };
     for &reach in reaches {
-        if let Ok(rings) = rings.try_into() {
-            step::<V, 2>(isa, rings, of, reach);
-        } else if let Ok(rings) = rings.try_into() {
-            step::<V, 3>(isa, rings, of, reach);
-        } else if let Ok(rings) = rings.try_into() {
-            step::<V, 4>(isa, rings, of, reach);
-        } else if let Ok(rings) = rings.try_into() {
-            step::<V, 5>(isa, rings, of, reach);
+        match rings.len() {
+            2 => step::<V, 2>(isa, rings, of, reach),
+            3 => step::<V, 3>(isa, rings, of, reach),
+            4 => step::<V, 4>(isa, rings, of, reach),
+            5 => step::<V, 5>(isa, rings, of, reach),
+            _ => {}
         }
     }
 }
@@ -137,7 +135,10 @@ fn refit<V: Lanes>(isa: V::Isa, rings: &mut [Ring], of: &Vectors, reaches: &[f32
 /// Each hit counts for a ring by how near it is to that one and how far from the others, and each
 /// circle goes a step of Gauss and Newton's method.
 #[inline(always)]
-fn step<V: Lanes, const N: usize>(isa: V::Isa, rings: &mut [Ring; N], of: &Vectors, reach: f32) {
+fn step<V: Lanes, const N: usize>(isa: V::Isa, rings: &mut [Ring], of: &Vectors, reach: f32) {
+    let Some(rings) = rings.first_chunk_mut::<N>() else {
+        return;
+    };
     let c = |value: f32| V::splat(isa, value);
     let zero = c(0.0);
     let mut sums = [[zero; 8]; N];
