@@ -13,20 +13,21 @@ use pollux_benches::{
 use pollux_emulator::physics::{Rings, TruthEvent};
 use pollux_mempool::time::Tsc;
 use pollux_mempool::{Mbuf, PoolCache, PoolConfig};
-use pollux_pipelines::formats::hits::HitsFrame;
-use pollux_pipelines::formats::mtp::{MAX_PACKET, MtpPacket, MtpWriter, Primitive, SOURCE_RICH};
-use pollux_pipelines::formats::tel62::{Edge, Tel62, write_tel62};
-use pollux_pipelines::formats::{hits, mtp, tel62};
-use pollux_pipelines::l0::{Fragment, Fragments, Frame, fragment_pool};
-use pollux_pipelines::merge::{Came, Merge, MergeOptions, SLOT, StampedHit};
-use pollux_pipelines::rich::find::{FinderConfig, MAX_BATCH, RingFinder};
-use pollux_pipelines::rich::geometry::POSITIONS;
-use pollux_pipelines::rich::{Hit, batch, fit};
-use pollux_pipelines::simd::Simd;
-use pollux_pipelines::stages::{
+use pollux_na62::formats::hits::HitsFrame;
+use pollux_na62::formats::mtp::{MAX_PACKET, MtpPacket, MtpWriter, Primitive, SOURCE_RICH};
+use pollux_na62::formats::tel62::{Edge, Tel62, write_tel62};
+use pollux_na62::formats::{hits, mtp, tel62};
+use pollux_na62::l0::{Fragment, Fragments, Frame, fragment_pool};
+use pollux_na62::merge::{Came, Merge, MergeOptions, SLOT, StampedHit};
+use pollux_na62::rich::find::{FinderConfig, MAX_BATCH, RingFinder};
+use pollux_na62::rich::geometry::POSITIONS;
+use pollux_na62::rich::{Hit, batch, fit};
+use pollux_na62::stages::{
     Build, BuildOptions, Decide, DecideOptions, Decompress, DecompressOptions, FindRings,
 };
-use pollux_pipelines::{Batch, EVENT_CACHE, Each, Moment, Stage, StageEnv, StageExt};
+use pollux_na62::{EVENT_CACHE, L0Env, stage_env};
+use pollux_pipelines::simd::Simd;
+use pollux_pipelines::{Batch, Each, Moment, Stage, StageEnv, StageExt};
 use pollux_pmd::net::UDP_HEADERS;
 use pollux_pmd::stream::StreamId;
 
@@ -272,7 +273,7 @@ fn merge(c: &mut Criterion) {
 }
 
 fn env() -> StageEnv {
-    StageEnv::new(BOARDS.into())
+    stage_env(BOARDS.into())
 }
 
 /// Buffers with the fragments of all boards: those of a frame, [`BUNCH`] of them, one behind another.
@@ -421,7 +422,11 @@ impl Source {
 
 /// Takes events back.
 fn free_events<E: Into<Mbuf>>(env: &StageEnv) -> Result<impl FnMut(E) + use<E>, Error> {
-    let pool = env.events.as_ref().ok_or("no stage builds events")?;
+    let pool = env
+        .get::<L0Env>()?
+        .events
+        .as_ref()
+        .ok_or("no stage builds events")?;
     let mut cache = pool.cache(EVENT_CACHE)?;
     Ok(move |event: E| cache.free(black_box(event).into()))
 }
@@ -473,7 +478,7 @@ fn chains(c: &mut Criterion) {
 
 /// What was measured was the work on good events.
 fn complete(env: &StageEnv) -> Result<(), Error> {
-    let stats = Arc::clone(&env.stats);
+    let stats = Arc::clone(&env.get::<L0Env>()?.stats);
     let (built, complete) = (stats.events.built.get(), stats.events.complete.get());
     if built == complete && env.ledger.balance().dropped_total() == 0 {
         return Ok(());

@@ -4,11 +4,12 @@ use std::net::SocketAddrV4;
 
 use pollux_mempool::time::Ns;
 use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache};
-use pollux_pipelines::formats::mtp::SOURCE_L0TP;
-use pollux_pipelines::l0::{Decision, Frame};
+use pollux_na62::formats::mtp::SOURCE_L0TP;
+use pollux_na62::l0::{Decision, Frame};
+use pollux_na62::stages::Answer;
+use pollux_na62::{EVENT_CACHE, L0Env, stage_env, stage_registry};
 use pollux_pipelines::spread::{Spreading, Worker};
-use pollux_pipelines::stages::Answer;
-use pollux_pipelines::{Batch, EVENT_CACHE, Moment, Pipeline, Sink, StageEnv, StageRegistry};
+use pollux_pipelines::{Batch, Moment, Pipeline, Sink, StageEnv};
 use pollux_pmd::net::{MacAddr, ParseOptions, Parsed, UdpEndpoint, UdpTemplate, classify};
 use pollux_pmd::stream::{Demux, DemuxBuilder, StreamId};
 use pollux_pmd::{RxQueue, TxQueue};
@@ -72,7 +73,7 @@ impl Chain {
     /// # Errors
     /// Memory that cannot be had.
     pub fn new(rx: RxQueue, tx: TxQueue, pool: &Mempool, workers: usize) -> Result<Self, Error> {
-        let mut env = StageEnv::new(BOARDS.into());
+        let mut env = stage_env(BOARDS.into());
         env.spread = Spreading {
             workers,
             // A worker that the machine holds up makes a round slow, not wrong.
@@ -81,8 +82,12 @@ impl Chain {
         };
         let stages = ["decompress", "build", "rings", "decide"]
             .map(|name| [("name".to_owned(), name.into())].into_iter().collect());
-        let pipeline = StageRegistry::builtin().pipeline(&stages, &mut env)?;
-        let decided = env.events.as_ref().ok_or("no stage builds events")?;
+        let pipeline = stage_registry().pipeline(&stages, &mut env)?;
+        let decided = env
+            .get::<L0Env>()?
+            .events
+            .as_ref()
+            .ok_or("no stage builds events")?;
         let mut answer = Answer::new(SOURCE_L0TP, Ns(1_000_000), true);
         let end = |last, port| UdpEndpoint {
             mac: MacAddr([2, 0, 0, 0, 0, last]),

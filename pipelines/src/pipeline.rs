@@ -5,10 +5,11 @@
 //! chain. Each stage is timed, batch by batch.
 
 use std::any::{Any, TypeId, type_name};
+use std::collections::HashMap;
 
 use pollux_pmd::{Clock, LatencyHistogram, LatencyView, TscClock};
 
-use crate::l0;
+use crate::env::without_path;
 use crate::stage::{Batch, Moment, Sink, Stage};
 
 /// Why stages do not make a pipeline.
@@ -76,17 +77,26 @@ impl Kind {
     fn of<T: 'static>() -> Self {
         Self {
             id: TypeId::of::<T>(),
-            name: l0::kind::<T>().unwrap_or_else(|| without_path(type_name::<T>())),
+            name: without_path(type_name::<T>()),
         }
     }
 }
 
-/// The name of a type that is no kind of the trigger's, without the modules that it is in.
-fn without_path(name: &str) -> &str {
-    match name.rsplit_once("::") {
-        // Parameters have paths of their own.
-        Some((_, last)) if !name.contains('<') => last,
-        _ => name,
+/// What people call the items that flow between stages, by their types; the others have the names of
+/// their types.
+#[derive(Clone, Debug, Default)]
+pub struct Kinds {
+    names: HashMap<TypeId, &'static str>,
+}
+
+impl Kinds {
+    /// Names the items of a type.
+    pub fn name<T: 'static>(&mut self, name: &'static str) {
+        self.names.insert(TypeId::of::<T>(), name);
+    }
+
+    fn of(&self, kind: Kind) -> &'static str {
+        self.names.get(&kind.id).copied().unwrap_or(kind.name)
     }
 }
 
@@ -292,6 +302,14 @@ impl<In: 'static, Out: 'static> Pipeline<In, Out> {
     /// # Errors
     /// No stage at all, neighbours whose types differ, or ends of other types than these.
     pub fn new(stages: Vec<DynStage>) -> Result<Self, PipelineError> {
+        Self::with_kinds(stages, &Kinds::default())
+    }
+
+    /// Chains stages; errors call what does not fit by these names.
+    ///
+    /// # Errors
+    /// As of [`new`](Self::new).
+    pub fn with_kinds(stages: Vec<DynStage>, kinds: &Kinds) -> Result<Self, PipelineError> {
         let mut made = Kind::of::<In>();
         for (place, stage) in stages.iter().enumerate() {
             let takes = stage.node.takes();
@@ -299,11 +317,11 @@ impl<In: 'static, Out: 'static> Pipeline<In, Out> {
                 return Err(PipelineError::Mismatch {
                     stage: stage.name.clone(),
                     number: place + 1,
-                    takes: takes.name,
+                    takes: kinds.of(takes),
                     before: place
                         .checked_sub(1)
                         .map(|before| stages[before].name.clone()),
-                    makes: made.name,
+                    makes: kinds.of(made),
                 });
             }
             made = stage.node.makes();
@@ -314,8 +332,8 @@ impl<In: 'static, Out: 'static> Pipeline<In, Out> {
             return Err(PipelineError::End {
                 stage: last.name.clone(),
                 number: stages.len(),
-                makes: made.name,
-                wanted: wanted.name,
+                makes: kinds.of(made),
+                wanted: kinds.of(wanted),
             });
         }
         Ok(Self {

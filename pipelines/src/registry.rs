@@ -2,106 +2,19 @@
 //!
 //! ```toml
 //! [[stage]]
-//! name = "decompress"
+//! name = "read"
 //!
 //! [[stage]]
-//! name = "build"
-//! deadline_us = 300
+//! name = "scale"
+//! factor = 3
 //! ```
 
-use std::sync::Arc;
-
-use pollux_mempool::{Mempool, PoolCache, PoolConfig, PoolError};
-use pollux_pmd::Ledger;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::l0::{L0Stats, event_pool, fragment_pool};
-use crate::pipeline::{DynStage, Pipeline, PipelineError};
-use crate::rich::find::FinderConfig;
-use crate::spread::{Spreading, Worker};
-use crate::stage::BATCH;
-use crate::stages::{self, RuleExchange};
-
-/// What a stage may need when it is made.
-pub struct StageEnv {
-    /// Where a stage that delivers or drops frames adds its tally.
-    pub ledger: Ledger,
-    /// Counters of the L0 stages; their length is the number of sources.
-    pub stats: Arc<L0Stats>,
-    /// Page size, NUMA node and lock of the memory that events lie in.
-    pub memory: PoolConfig,
-    /// Most events that the program holds behind the pipeline: in rings to other loops, in queues
-    /// of recorders, and as free buffers in each cache that it frees them into.
-    pub under_way: usize,
-    /// The pool of all events, once the stage is made that builds them.
-    pub events: Option<Mempool>,
-    /// How rings are looked for, once there is a stage that does.
-    pub finder: Option<FinderConfig>,
-    /// For giving the stage that decides other rules, once there is one.
-    pub rules: Option<RuleExchange>,
-    /// Over how many loops the costly stages are spread.
-    pub spread: Spreading,
-    /// What those loops are to do, once there are stages that are spread.
-    pub crew: Vec<Worker>,
-    /// Options that make sense to the stages, and most likely not to whoever wrote them.
-    pub warnings: Vec<String>,
-}
-
-/// Free buffers that the stage which builds events keeps for itself, and that a program may keep in
-/// the cache into which it frees them, unless it says otherwise.
-pub const EVENT_CACHE: usize = 256;
-
-/// Buffers of fragments: those that fill two batches between stages which gather them, and those
-/// that are being filled and emptied.
-const FRAGMENTS: usize = 2 * BATCH + 4;
-
-/// Batches between the stages of a pipeline that may be full of events at once.
-const BATCHES: usize = 16;
-
-impl StageEnv {
-    /// The surroundings of a pipeline for so many sources whose events are freed as they come out,
-    /// into one cache.
-    #[must_use]
-    pub fn new(sources: usize) -> Self {
-        Self {
-            ledger: Ledger::new(),
-            stats: L0Stats::new(sources),
-            memory: PoolConfig::default(),
-            under_way: EVENT_CACHE,
-            events: None,
-            finder: None,
-            rules: None,
-            spread: Spreading::default(),
-            crew: Vec::new(),
-            warnings: Vec::new(),
-        }
-    }
-
-    /// Makes the pool of events; for the stage that builds them, and that may hold so many itself.
-    ///
-    /// # Errors
-    /// Memory that cannot be had.
-    pub fn make_events(&mut self, held: usize) -> Result<PoolCache, PoolError> {
-        let events = held
-            .saturating_add(self.under_way)
-            .saturating_add(self.spread.items())
-            .saturating_add(BATCHES * BATCH);
-        let pool = event_pool(events, self.memory)?;
-        let cache = pool.cache(EVENT_CACHE.min(events))?;
-        self.events = Some(pool);
-        Ok(cache)
-    }
-
-    /// Makes a pool for fragments of events; for the stage that takes frames apart.
-    ///
-    /// # Errors
-    /// Memory that cannot be had.
-    pub fn make_fragments(&self) -> Result<PoolCache, PoolError> {
-        fragment_pool(FRAGMENTS, self.memory)?.cache(2)
-    }
-}
+use crate::env::StageEnv;
+use crate::pipeline::{DynStage, Kinds, Pipeline, PipelineError};
 
 /// Why a stage could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -173,9 +86,11 @@ impl Options {
     }
 }
 
-/// The stages that a pipeline can be made of. A program adds its own beside the built-in ones.
+/// The stages that a pipeline can be made of. A program adds its own beside those of a detector.
+#[derive(Default)]
 pub struct StageRegistry {
     entries: Vec<Entry>,
+    kinds: Kinds,
 }
 
 struct Entry {
@@ -186,14 +101,10 @@ struct Entry {
 }
 
 impl StageRegistry {
-    /// The stages of this crate.
+    /// Without any stage.
     #[must_use]
-    pub fn builtin() -> Self {
-        let mut registry = Self {
-            entries: Vec::new(),
-        };
-        stages::register(&mut registry);
-        registry
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// Adds a stage. `make` gets its options, read into a type of the caller's: give that type
@@ -218,6 +129,11 @@ impl StageRegistry {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.name == name) {
             entry.options = Some(Options::of::<O>());
         }
+    }
+
+    /// Says what people call items of a type, for errors about stages that do not fit together.
+    pub fn name_kind<T: 'static>(&mut self, name: &'static str) {
+        self.kinds.name::<T>(name);
     }
 
     /// The names of all stages.
@@ -298,7 +214,7 @@ impl StageRegistry {
         for (i, table) in tables.iter().enumerate() {
             stages.push(self.make(i + 1, table.clone(), env)?);
         }
-        Ok(Pipeline::new(stages)?)
+        Ok(Pipeline::with_kinds(stages, &self.kinds)?)
     }
 }
 
@@ -307,4 +223,96 @@ fn read<O: DeserializeOwned>(table: toml::Table) -> Result<O, String> {
     // The error's second line says which option it is about.
     let one_line = |text: String| text.trim_end().replace('\n', " ");
     O::deserialize(table).map_err(|error| one_line(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::stage::{Batch, Sink, Stage};
+
+    /// By how much numbers are multiplied beside the factor.
+    struct Unit(u32);
+
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(default, deny_unknown_fields)]
+    struct ScaleOptions {
+        factor: u32,
+    }
+
+    impl Default for ScaleOptions {
+        fn default() -> Self {
+            Self { factor: 2 }
+        }
+    }
+
+    struct Scale(u32);
+
+    impl Stage for Scale {
+        type In = u32;
+        type Out = u32;
+
+        fn process(&mut self, batch: &mut Batch<u32>, out: &mut impl Sink<u32>) {
+            batch.drain().for_each(|n| out.push(n * self.0));
+        }
+    }
+
+    fn registry() -> StageRegistry {
+        let mut registry = StageRegistry::new();
+        registry.register("scale", |options: ScaleOptions, env| {
+            let Unit(unit) = *env.get::<Unit>()?;
+            Ok(DynStage::new("scale", Scale(options.factor * unit)))
+        });
+        registry.describe::<ScaleOptions>("scale");
+        registry.name_kind::<u32>("numbers");
+        registry
+    }
+
+    fn tables(text: &str) -> Vec<toml::Table> {
+        let config: toml::Table = text.parse().unwrap();
+        config["stage"].clone().try_into().unwrap()
+    }
+
+    #[test]
+    fn stages_are_made_by_name_from_their_environment() {
+        let chain = tables("stage = [{ name = \"scale\" }, { name = \"scale\", factor = 5 }]");
+        let mut env = StageEnv::new();
+        let missing = registry().pipeline::<u32, u32>(&chain, &mut env).err();
+        assert_eq!(
+            missing.unwrap().to_string(),
+            "stage `scale`: no `Unit` in the environment of the stages: insert it before the \
+             pipeline is made"
+        );
+        env.insert(Unit(7));
+        let mut pipeline = registry().pipeline::<u32, u32>(&chain, &mut env).unwrap();
+        let (mut batch, mut out) = (Batch::default(), Vec::new());
+        batch.push(3).unwrap();
+        pipeline.process(&mut batch, &mut out);
+        assert_eq!(out, [3 * (2 * 7) * (5 * 7)]);
+    }
+
+    #[test]
+    fn kinds_have_the_names_that_they_were_given() {
+        let mut env = StageEnv::new();
+        env.insert(Unit(1));
+        let chain = tables("stage = [{ name = \"scale\" }]");
+        let error = registry().pipeline::<u32, char>(&chain, &mut env).err();
+        assert_eq!(
+            error.unwrap().to_string(),
+            "the pipeline must make char, but its last stage, `scale`, makes numbers"
+        );
+    }
+
+    #[test]
+    fn a_table_is_completed_with_what_holds() {
+        let table = tables("stage = [{ name = \"scale\" }]").remove(0);
+        let completed = registry().complete(1, &table).unwrap();
+        assert_eq!(completed["factor"].as_integer(), Some(2));
+        let error = registry().complete(3, &"name = \"scael\"".parse().unwrap());
+        let error = error.err().unwrap();
+        assert_eq!(error.number(), Some(3));
+        assert_eq!(error.to_string(), "no stage `scael`; there are: scale");
+    }
 }

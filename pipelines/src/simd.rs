@@ -1,10 +1,10 @@
 //! Sixteen numbers at once, with what the CPU offers.
 //!
-//! A `Kernel` is written once, over `Lanes`, and compiled for AVX-512, for AVX2 and for
+//! A [`Kernel`] is written once, over [`Lanes`], and compiled for AVX-512, for AVX2 and for
 //! neither; [`Simd`] says which of them runs. All three do the same operations in the same order,
 //! each rounded as IEEE 754 says and none fused, so that their results are equal bit by bit.
 //!
-//! A `Decoder` is written twice: once over `Words`, compiled for AVX-512 and for AVX2, and once
+//! A [`Decoder`] is written twice: once over [`Words`], compiled for AVX-512 and for AVX2, and once
 //! plainly, for CPUs that have neither and as the reference that tests hold the other to.
 
 mod avx2;
@@ -14,15 +14,15 @@ mod words;
 
 use std::ops::{Add, Div, Mul, Sub};
 
-pub(crate) use words::{BLOCK, Decoder, Words};
+pub use words::{BLOCK, Decoder, Words};
 
 /// Numbers in a vector: one register of AVX-512, two of AVX2.
-pub(crate) const LANES: usize = 16;
+pub const LANES: usize = 16;
 /// Numbers in a table of [`Lanes::pick`]: four registers of AVX-512.
-pub(crate) const TABLE: usize = 64;
+pub const TABLE: usize = 64;
 
 /// Sixteen numbers of single precision.
-pub(crate) trait Lanes:
+pub trait Lanes:
     Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
 {
     /// Proof that the CPU has the instructions.
@@ -30,24 +30,34 @@ pub(crate) trait Lanes:
     /// Which of the lanes.
     type Mask: Copy;
 
+    /// The same number in all lanes.
     fn splat(isa: Self::Isa, value: f32) -> Self;
+    /// A number in each lane.
     fn load(isa: Self::Isa, values: &[f32; LANES]) -> Self;
+    /// The numbers of all lanes.
     fn store(self) -> [f32; LANES];
     /// Element `index[lane]` of the table, modulo its length.
     fn pick(isa: Self::Isa, table: &[f32; TABLE], index: &[u8; LANES]) -> Self;
     /// Element `index[lane]` of a table; its last one where there is none, or 0.
     fn gather(isa: Self::Isa, table: &[u32], index: &[u32; LANES]) -> [u32; LANES];
     /// The larger one; `other` where they cannot be compared.
+    #[must_use]
     fn max(self, other: Self) -> Self;
+    /// The square root.
+    #[must_use]
     fn sqrt(self) -> Self;
     /// Where `self` <= `other`; not where they cannot be compared.
     fn le(self, other: Self) -> Self::Mask;
+    /// The lanes that are in both masks.
     fn and(a: Self::Mask, b: Self::Mask) -> Self::Mask;
     /// `self` in the lanes of the mask, else `other`.
+    #[must_use]
     fn or_else(self, mask: Self::Mask, other: Self) -> Self;
     /// `self` in the lanes of the mask, else zero.
+    #[must_use]
     fn only(self, mask: Self::Mask) -> Self;
     /// `self`, a sum that is not -0, and in the lanes of the mask so much more.
+    #[must_use]
     #[inline(always)]
     fn plus(self, mask: Self::Mask, more: Self) -> Self {
         self + more.only(mask)
@@ -72,8 +82,10 @@ pub(crate) trait Lanes:
 
 /// A piece of work that is compiled for each set of instructions. `run` must be
 /// `#[inline(always)]`, and so must be what it calls: only then is it compiled with them.
-pub(crate) trait Kernel {
+pub trait Kernel {
+    /// What comes out.
     type Out;
+    /// Does the work with the instructions of which `isa` is the proof.
     fn run<V: Lanes>(self, isa: V::Isa) -> Self::Out;
 }
 
@@ -118,8 +130,9 @@ impl Simd {
         }
     }
 
+    /// Runs a kernel with these instructions.
     #[inline]
-    pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Out {
+    pub fn run<K: Kernel>(self, kernel: K) -> K::Out {
         match self.0 {
             Level::Scalar => kernel.run::<scalar::F32s>(()),
             Level::Avx2(isa) => isa.run(kernel),
@@ -127,8 +140,9 @@ impl Simd {
         }
     }
 
+    /// Runs a decoder with these instructions.
     #[inline]
-    pub(crate) fn decode<D: Decoder>(self, decoder: D) -> D::Out {
+    pub fn decode<D: Decoder>(self, decoder: D) -> D::Out {
         match self.0 {
             Level::Scalar => decoder.scalar(),
             Level::Avx2(isa) => isa.decode(decoder),

@@ -26,10 +26,10 @@ use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{BoxConsumer, BoxProducer, box_ring};
 use pollux_pmd::{Clock, Count, LatencyHistogram, LatencyView, TscClock};
 
-use crate::stage::{Batch, Moment, Sink, Stage};
+use crate::stage::{BATCH, Batch, Moment, Sink, Stage};
 
-/// Most items of a job: as many as the ring finder takes at once.
-const JOB: usize = 16;
+/// Most items of a job: a batch.
+const JOB: usize = BATCH;
 
 /// Jobs that wait for a worker, beside the one that it is at: so many that it finds the next one
 /// when it is done, and so few that they are done before long.
@@ -52,8 +52,8 @@ pub struct Spreading {
 }
 
 impl Default for Spreading {
-    /// No workers. The patience of 1 ms is the decision budget at NA62, and many times what a job
-    /// takes (16 events of some microseconds each).
+    /// No workers. The patience of 1 ms is many times what a job takes (16 items of some
+    /// microseconds each).
     fn default() -> Self {
         Self {
             workers: 0,

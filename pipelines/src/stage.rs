@@ -28,8 +28,8 @@ pub struct Batch<T> {
     capacity: usize,
 }
 
-/// Items in a batch between two stages, unless asked otherwise: as many events as their rings are
-/// looked for at once, and few enough that the first does not wait long for the last.
+/// Items in a batch between two stages, unless asked otherwise: as many as there are numbers in a
+/// vector ([`simd`](crate::simd)), and few enough that the first does not wait long for the last.
 pub const BATCH: usize = 16;
 
 impl<T> Default for Batch<T> {

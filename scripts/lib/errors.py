@@ -14,8 +14,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CATALOGUE = Path("docs/errors.md")
-SOURCES = ("mempool", "pmd", "pipelines", "apps/impair", "apps/l0-trigger", "apps/pollux", "apps/pollux-emulator",
-           "apps/program", "apps/recording")
+SOURCES = ("mempool", "pmd", "pipelines", "pipelines/na62", "apps/impair", "apps/l0-trigger", "apps/pollux",
+           "apps/pollux-emulator", "apps/program", "apps/recording")
 
 # Messages that no user meets, and why.
 UNSEEN = {

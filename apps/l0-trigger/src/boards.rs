@@ -1,6 +1,6 @@
 //! Boards that are wrong: named while the run goes on.
 
-use pollux_pipelines::l0::L0Stats;
+use pollux_na62::l0::L0Stats;
 
 use crate::config::TriggerConfig;
 

@@ -15,11 +15,12 @@ use pollux_emulator::config::EmulatorConfig;
 use pollux_mempool::PoolConfig;
 use pollux_mempool::region::PageSize;
 use pollux_mempool::time::Ns;
-use pollux_pipelines::formats::mtp::SOURCE_RICH;
-use pollux_pipelines::l0::{Decision, Frame, MAX_SOURCES};
+use pollux_na62::formats::mtp::SOURCE_RICH;
+use pollux_na62::l0::{Decision, Frame, MAX_SOURCES};
+use pollux_na62::stages::DecideOptions;
+use pollux_na62::{stage_env, stage_registry};
 use pollux_pipelines::spread::Spreading;
-use pollux_pipelines::stages::DecideOptions;
-use pollux_pipelines::{Pipeline, StageEnv, StageRegistry};
+use pollux_pipelines::{Pipeline, StageEnv};
 use pollux_pmd::net::ReassemblyConfig;
 use pollux_pmd::net::igmp::check_group;
 use pollux_pmd::stream::{Demux, DemuxBuilder, StreamId};
@@ -280,11 +281,11 @@ impl TriggerConfig {
         kept: usize,
         spread: Spreading,
     ) -> Result<(Pipeline<Frame, Decision>, StageEnv)> {
-        let mut env = StageEnv::new(self.streams.len());
+        let mut env = stage_env(self.streams.len());
         env.memory = memory;
         env.under_way += kept;
         env.spread = spread;
-        let pipeline = StageRegistry::builtin().pipeline(&self.stages, &mut env);
+        let pipeline = stage_registry().pipeline(&self.stages, &mut env);
         Ok((pipeline.map_err(|error| self.at_stage(error))?, env))
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use pollux_pipelines::l0::L0Stats;
-use pollux_pipelines::stages::{AnswerCounts, RuleBook};
+use pollux_na62::l0::L0Stats;
+use pollux_na62::stages::{AnswerCounts, RuleBook};
 use pollux_pmd::LatencyView;
 use pollux_pmd::stream::StreamView;
 use pollux_program::metrics::{Books, Page, Source};

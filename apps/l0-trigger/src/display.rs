@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 use anyhow::Result;
 use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{Burst, Mbuf, MbufConsumer, MbufProducer, PoolCache, mbuf_ring};
-use pollux_pipelines::l0::{Decision, EventHead};
-use pollux_pipelines::rich::Hit;
-use pollux_pipelines::rich::find::Ring;
+use pollux_na62::l0::{Decision, EventHead};
+use pollux_na62::rich::Hit;
+use pollux_na62::rich::find::Ring;
 use pollux_pmd::{Clock, Count};
 
 use crate::clock::RunClock;
@@ -183,8 +183,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use pollux_mempool::{Mempool, PoolConfig};
-    use pollux_pipelines::l0::{Draft, Verdict, event_pool};
-    use pollux_pipelines::merge::Span;
+    use pollux_na62::l0::{Draft, Verdict, event_pool};
+    use pollux_na62::merge::Span;
     use pollux_pmd::TscClock;
 
     const CACHE: usize = 8;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context as _, Error, Result};
-use pollux_pipelines::l0::{EventView, L0Record};
+use pollux_na62::l0::{EventView, L0Record};
 use pollux_program::{Output, Rotation};
 use pollux_recording::{About, Ending, Facts, Rule, StreamLoss, Writer};
 

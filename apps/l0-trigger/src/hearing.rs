@@ -4,7 +4,7 @@ use std::net::SocketAddrV4;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pollux_pipelines::stages::AnswerCounts;
+use pollux_na62::stages::AnswerCounts;
 use pollux_pmd::Count;
 
 use crate::trigger::Trigger;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use pollux_mempool::{Burst, MbufConsumer, MbufProducer, PoolCache, mbuf_ring};
-use pollux_pipelines::l0::{Decision, EventView};
+use pollux_na62::l0::{Decision, EventView};
 
 use crate::scribe::{FileCounts, Scribe};
 
@@ -158,8 +158,8 @@ mod tests {
     use crate::scribe::{self, PATIENCE, Writing};
     use anyhow::bail;
     use pollux_mempool::{Mempool, PoolConfig};
-    use pollux_pipelines::l0::{Draft, EventHead, Verdict, event_pool};
-    use pollux_pipelines::merge::Span;
+    use pollux_na62::l0::{Draft, EventHead, Verdict, event_pool};
+    use pollux_na62::merge::Span;
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     const CACHE: usize = 8;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use pollux_pipelines::l0::EventView;
+use pollux_na62::l0::EventView;
 use pollux_program::Output;
 
 use crate::counters::Counters;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use pollux_mempool::PoolCache;
+use pollux_na62::l0::{Decision, L0Record};
+use pollux_na62::stages::Answer;
 use pollux_pipelines::Sink;
-use pollux_pipelines::l0::{Decision, L0Record};
-use pollux_pipelines::stages::Answer;
 use pollux_pmd::TxQueue;
 use pollux_pmd::event::EventProducer;
 use pollux_pmd::lcore::{JitterMeter, StopFlag};

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use pollux_emulator::config::EmulatorConfig;
 use pollux_emulator::foreign::ForeignTruth;
 use pollux_mempool::time::Ns;
-use pollux_pipelines::formats::hits::MAX_FRAME;
+use pollux_na62::formats::hits::MAX_FRAME;
 use pollux_pipelines::spread::Spreading;
 use pollux_pmd::net::UDP_HEADERS;
 use pollux_pmd::{Registry, lcore};

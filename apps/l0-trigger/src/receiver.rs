@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddrV4};
 
 use pollux_mempool::time::Ns;
 use pollux_mempool::{Mbuf, PoolCache};
+use pollux_na62::l0::Frame;
 use pollux_pipelines::Moment;
-use pollux_pipelines::l0::Frame;
 use pollux_pmd::net::{
     ArpTable, MacAddr, ParseOptions, Parsed, Reassembler, UdpEndpoint, UdpTemplate, classify,
 };

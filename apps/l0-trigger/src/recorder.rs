@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use anyhow::{Error, Result, anyhow};
-use pollux_pipelines::l0::L0Record;
+use pollux_na62::l0::L0Record;
 use pollux_pmd::event::{EventConsumer, EventRecord};
 use pollux_program::Output;
 use pollux_recording::record_header;

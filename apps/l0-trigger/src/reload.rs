@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use pollux_pipelines::stages::{DecideOptions, RuleExchange};
+use pollux_na62::stages::{DecideOptions, RuleExchange};
 use pollux_program::Reload;
 
 use crate::config::TriggerConfig;
@@ -91,7 +91,7 @@ fn changes(old: &DecideOptions, new: &DecideOptions) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pollux_pipelines::stages::RuleOptions;
+    use pollux_na62::stages::RuleOptions;
 
     #[test]
     fn what_has_changed_is_told() {

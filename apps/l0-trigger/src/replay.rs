@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use pollux_mempool::time::WireTime;
-use pollux_pipelines::l0::Frame;
+use pollux_na62::l0::Frame;
 use pollux_pmd::{Cause, Tally};
 
 use crate::trigger::Input;

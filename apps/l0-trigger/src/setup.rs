@@ -11,10 +11,11 @@ use pollux_emulator::rings::RingCheck;
 use pollux_emulator::run::EmulatorLoop;
 use pollux_emulator::truth::Truth;
 use pollux_mempool::Mempool;
-use pollux_pipelines::formats::mtp::MAX_PRIMITIVES;
+use pollux_na62::formats::mtp::MAX_PRIMITIVES;
+use pollux_na62::stages::{Answer, RuleBook, RuleExchange};
+use pollux_na62::{EVENT_CACHE, L0Env};
+use pollux_pipelines::StageEnv;
 use pollux_pipelines::spread::Worker;
-use pollux_pipelines::stages::{Answer, RuleBook, RuleExchange};
-use pollux_pipelines::{EVENT_CACHE, StageEnv};
 use pollux_pmd::event::{EventConsumer, EventQueue, RegionOptions};
 use pollux_pmd::lcore::idle::Idle;
 use pollux_pmd::lcore::{JitterMeter, StopFlag};
@@ -107,14 +108,11 @@ impl Setup {
         let views = opened.iter().map(view).collect();
 
         let recorded = opened.iter().all(|port| port.offered.recorded);
-        let (pipeline, env) = plan.config.pipeline(kept(cli), plan.spreading(recorded))?;
+        let (pipeline, mut env) = plan.config.pipeline(kept(cli), plan.spreading(recorded))?;
+        let L0Env { stats, events } = env.take()?;
+        let rules = env.take::<RuleExchange>().ok();
         let StageEnv {
-            mut ledger,
-            stats,
-            events,
-            rules,
-            crew,
-            ..
+            mut ledger, crew, ..
         } = env;
         let events = events.context("[[stage]]: none of them builds events")?;
         let (ports, inputs, sides) = hand_out(opened, &plan.config, &mut ledger)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pollux_emulator::rings::RingCheck;
-use pollux_pipelines::stages::RuleSetCounts;
+use pollux_na62::stages::RuleSetCounts;
 use pollux_pmd::ArrivalTime;
 use pollux_program::ports::{PortView, Traffic};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{Burst, Mbuf};
-use pollux_pipelines::l0::{Decision, Frame, L0Stats};
+use pollux_na62::l0::{Decision, Frame, L0Stats};
 use pollux_pipelines::{Batch, Moment, Pipeline};
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::lcore::idle::Idle;

@@ -1,8 +1,8 @@
 //! Holds the decisions that come back against the truth.
 
-use pollux_pipelines::formats::FormatError;
-use pollux_pipelines::formats::mtp::{MtpPacket, Primitive};
-use pollux_pipelines::l0::PrimitiveId;
+use pollux_na62::formats::FormatError;
+use pollux_na62::formats::mtp::{MtpPacket, Primitive};
+use pollux_na62::l0::PrimitiveId;
 use serde::Serialize;
 
 use crate::physics::SlotEdges;
@@ -231,7 +231,7 @@ fn nearest(low: u32, to: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use pollux_pipelines::formats::mtp::{MAX_PACKET, MtpWriter, SOURCE_RICH};
+    use pollux_na62::formats::mtp::{MAX_PACKET, MtpWriter, SOURCE_RICH};
 
     use super::*;
     use crate::config::{EmulatorConfig, Spill};

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use pollux_pipelines::rich::geometry::DISKS;
+use pollux_na62::rich::geometry::DISKS;
 use serde::{Deserialize, Serialize};
 
 use crate::physics::{Origin, TrueRing};

@@ -1,10 +1,10 @@
 //! From events to the payloads that the boards send.
 
 use pollux_mempool::time::Ns;
-use pollux_pipelines::formats::WriteError;
-use pollux_pipelines::formats::hits::{HitsWriter, MAX_FRAME, MAX_HITS};
-use pollux_pipelines::formats::mtp::SOURCE_RICH;
-use pollux_pipelines::rich::Hit;
+use pollux_na62::formats::WriteError;
+use pollux_na62::formats::hits::{HitsWriter, MAX_FRAME, MAX_HITS};
+use pollux_na62::formats::mtp::SOURCE_RICH;
+use pollux_na62::rich::Hit;
 
 use crate::config::{ConfigError, EmulatorConfig, SLOT_NS};
 use crate::physics::{TruthEvent, board_hits};
@@ -234,7 +234,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::collections::BTreeMap;
 
-    use pollux_pipelines::formats::hits::HitsFrame;
+    use pollux_na62::formats::hits::HitsFrame;
 
     use super::*;
     use crate::config::{Arrival, Spill};

@@ -20,8 +20,8 @@ mod config;
 use std::f32::consts::TAU;
 use std::ops::Range;
 
-use pollux_pipelines::rich::Hit;
-use pollux_pipelines::rich::geometry::{
+use pollux_na62::rich::Hit;
+use pollux_na62::rich::geometry::{
     ACCEPTANCE_MM, DISKS, FOCAL_LENGTH_MM, PMS, REFRACTIVITY, board_of, ring_radius_mm,
 };
 use rand::{RngExt, SeedableRng};

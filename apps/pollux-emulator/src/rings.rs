@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pollux_pipelines::l0::L0Record;
+use pollux_na62::l0::L0Record;
 use pollux_pmd::event::EventConsumer;
 use serde::Serialize;
 
@@ -222,7 +222,7 @@ fn is_single(rings: &[TrueRing]) -> bool {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use pollux_pipelines::rich::find::Ring;
+    use pollux_na62::rich::find::Ring;
     use pollux_pmd::event::{EventQueue, EventRecord, RegionOptions};
 
     use super::*;

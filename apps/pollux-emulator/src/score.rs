@@ -12,8 +12,8 @@
 
 pub mod purity;
 
-use pollux_pipelines::rich::find::{MAX_RINGS, Ring};
-use pollux_pipelines::rich::geometry::PITCH_MM;
+use pollux_na62::rich::find::{MAX_RINGS, Ring};
+use pollux_na62::rich::geometry::PITCH_MM;
 
 use crate::physics::TrueRing;
 
@@ -234,7 +234,7 @@ mod tests {
         );
     }
 
-    const ACCEPTANCE: f32 = pollux_pipelines::rich::geometry::ACCEPTANCE_MM;
+    const ACCEPTANCE: f32 = pollux_na62::rich::geometry::ACCEPTANCE_MM;
 
     #[test]
     fn rates_are_those_of_the_counts() {

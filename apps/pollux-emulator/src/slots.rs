@@ -3,8 +3,8 @@
 
 use std::collections::VecDeque;
 
-use pollux_pipelines::rich::Hit;
-use pollux_pipelines::rich::geometry::PMS;
+use pollux_na62::rich::Hit;
+use pollux_na62::rich::geometry::PMS;
 
 use crate::physics::{SlotEdges, TruthEvent};
 use crate::truth::Moment;

@@ -16,8 +16,8 @@ use std::io::{self, Read as _};
 use std::ops::Range;
 use std::path::Path;
 
-use pollux_pipelines::rich::Hit;
-use pollux_pipelines::rich::find::Ring;
+use pollux_na62::rich::Hit;
+use pollux_na62::rich::find::Ring;
 
 #[cfg(feature = "hdf5")]
 pub use self::hdf5::{About, Ending, Recording, Rule, StreamLoss, Writer};

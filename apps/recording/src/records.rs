@@ -5,8 +5,8 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
 
-use pollux_pipelines::l0::{L0_EVENT, L0Record};
-use pollux_pipelines::rich::find::MAX_RINGS;
+use pollux_na62::l0::{L0_EVENT, L0Record};
+use pollux_na62::rich::find::MAX_RINGS;
 use pollux_pmd::event::EventRecord;
 
 use crate::{Error, Event, Facts, shown};
@@ -155,7 +155,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::Events;
-    use pollux_pipelines::rich::find::Ring;
+    use pollux_na62::rich::find::Ring;
     use proptest::prelude::*;
 
     fn record(n: u16) -> L0Record {

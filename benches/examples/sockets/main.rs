@@ -23,10 +23,11 @@ use std::time::{Duration, Instant};
 
 use pollux_mempool::time::Tsc;
 use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache, PoolConfig, hint};
+use pollux_na62::l0::{Event, Frame, L0Stats};
+use pollux_na62::stages::{Build, BuildOptions, Decompress, DecompressOptions};
+use pollux_na62::{EVENT_CACHE, L0Env, stage_env};
 use pollux_netns::Cable;
-use pollux_pipelines::l0::{Event, Frame};
-use pollux_pipelines::stages::{Build, BuildOptions, Decompress, DecompressOptions};
-use pollux_pipelines::{Batch, EVENT_CACHE, Each, Moment, Stage, StageEnv, StageExt};
+use pollux_pipelines::{Batch, Each, Moment, Stage, StageEnv, StageExt};
 use pollux_pmd::net::{ParseOptions, Parsed, classify};
 use pollux_pmd::stream::{Demux, DemuxBuilder, StreamId};
 use pollux_pmd::{
@@ -248,6 +249,7 @@ struct Receiver<S> {
     cache: PoolCache,
     chain: S,
     env: StageEnv,
+    stats: Arc<L0Stats>,
     events: PoolCache,
     frames: Batch<Frame>,
 }
@@ -258,7 +260,7 @@ impl Receiver<()> {
         cache: PoolCache,
         max_open: usize,
     ) -> Result<Receiver<impl Stage<In = Frame, Out = Event>>, Failure> {
-        let mut env = StageEnv::new(BOARDS.into());
+        let mut env = stage_env(BOARDS.into());
         // What is incomplete has been lost: nothing closes it.
         let options = BuildOptions {
             deadline_us: 60_000_000,
@@ -268,12 +270,16 @@ impl Receiver<()> {
         };
         let decompress = Decompress::new(&DecompressOptions::default(), &mut env)?;
         let chain = decompress.then(Build::new(&options, &mut env)?);
-        let events = env.events.as_ref().ok_or("no events")?.cache(EVENT_CACHE)?;
+        let trigger = env.get::<L0Env>()?;
+        let stats = Arc::clone(&trigger.stats);
+        let events = trigger.events.as_ref().ok_or("no events")?;
+        let events = events.cache(EVENT_CACHE)?;
         Ok(Receiver {
             input,
             cache,
             chain,
             env,
+            stats,
             events,
             frames: Batch::with_capacity(BURST),
         })
@@ -294,14 +300,14 @@ impl<S: Stage<In = Frame, Out = Event>> Receiver<S> {
         while warm.elapsed() < WARM_UP {
             self.rounds(&clock, shared)?;
         }
-        let (before, began, mut busy) = (self.env.stats.events.built.get(), Instant::now(), 0);
+        let (before, began, mut busy) = (self.stats.events.built.get(), Instant::now(), 0);
         while began.elapsed() < duration {
             busy += self.rounds(&clock, shared)?;
         }
-        let (seconds, counts) = (began.elapsed().as_secs_f64(), &self.env.stats.events);
+        let (seconds, counts) = (began.elapsed().as_secs_f64(), &self.stats.events);
         let events = (counts.built.get() - before) as f64;
 
-        let sources = self.env.stats.sources.iter();
+        let sources = self.stats.sources.iter();
         let missing: u64 = sources.map(|source| source.missing.get()).sum();
         let lost = missing + counts.incomplete.get() + self.env.ledger.balance().dropped_total();
         if lost > 0 || events == 0.0 {

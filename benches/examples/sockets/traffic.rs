@@ -4,9 +4,9 @@ use std::net::SocketAddrV4;
 
 use pollux_benches::events;
 use pollux_emulator::physics::Rings;
+use pollux_na62::formats::hits::{HitsWriter, MAX_FRAME};
+use pollux_na62::formats::mtp::SOURCE_RICH;
 use pollux_netns::{IP_A, IP_B, MAC_A, MAC_B};
-use pollux_pipelines::formats::hits::{HitsWriter, MAX_FRAME};
-use pollux_pipelines::formats::mtp::SOURCE_RICH;
 use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpChecksum, UdpEndpoint, UdpTemplate};
 
 use super::Failure;

@@ -10,7 +10,7 @@ use std::ptr::null_mut;
 use libc::{iovec, mmsghdr};
 use pollux_mempool::time::Tsc;
 use pollux_mempool::{Burst, PoolCache};
-use pollux_pipelines::l0::Frame;
+use pollux_na62::l0::Frame;
 use pollux_pipelines::{Batch, Moment};
 use pollux_pmd::net::UDP_HEADERS;
 use pollux_pmd::stream::StreamId;

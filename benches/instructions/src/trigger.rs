@@ -7,17 +7,18 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use anyhow::{Context, Result, anyhow};
 use pollux_mempool::time::Ns;
 use pollux_mempool::{PoolCache, PoolConfig};
-use pollux_pipelines::formats::hits::{HEADER_LEN, HitsFrame, HitsWriter, MAX_FRAME, MAX_HITS};
-use pollux_pipelines::formats::mtp::{
+use pollux_na62::formats::hits::{HEADER_LEN, HitsFrame, HitsWriter, MAX_FRAME, MAX_HITS};
+use pollux_na62::formats::mtp::{
     MAX_PACKET, MAX_PRIMITIVES, MtpPacket, MtpWriter, Primitive, SOURCE_L0TP, SOURCE_RICH,
 };
-use pollux_pipelines::l0::{Decision, Event, Fragment, Fragments, Frame, fragment_pool};
-use pollux_pipelines::rich::Hit;
-use pollux_pipelines::rich::find::{FinderConfig, RingFinder};
-use pollux_pipelines::rich::fit::fit;
-use pollux_pipelines::rich::geometry::{board_of, pm_at};
-use pollux_pipelines::stages::{Answer, Build, BuildOptions};
-use pollux_pipelines::{Batch, EVENT_CACHE, Each, Moment, Stage, StageEnv, StageRegistry};
+use pollux_na62::l0::{Decision, Event, Fragment, Fragments, Frame, fragment_pool};
+use pollux_na62::rich::Hit;
+use pollux_na62::rich::find::{FinderConfig, RingFinder};
+use pollux_na62::rich::fit::fit;
+use pollux_na62::rich::geometry::{board_of, pm_at};
+use pollux_na62::stages::{Answer, Build, BuildOptions};
+use pollux_na62::{EVENT_CACHE, L0Env, stage_env, stage_registry};
+use pollux_pipelines::{Batch, Each, Moment, Stage, StageEnv};
 use pollux_pmd::net::UDP_HEADERS;
 use pollux_pmd::stream::StreamId;
 use pollux_pmd::{Clock, TscClock};
@@ -248,12 +249,13 @@ fn find_mix() -> Result<Round> {
 }
 
 fn env() -> StageEnv {
-    StageEnv::new(usize::from(BOARDS))
+    stage_env(usize::from(BOARDS))
 }
 
 /// Where events are freed.
 fn event_cache(env: &StageEnv) -> Result<PoolCache> {
     Ok(env
+        .get::<L0Env>()?
         .events
         .as_ref()
         .context("no events are built")?
@@ -319,7 +321,7 @@ fn l0_chain() -> Result<Round> {
         .context("no stages")?
         .try_into::<Vec<toml::Table>>()?;
     let mut env = env();
-    let mut pipeline = StageRegistry::builtin().pipeline::<Frame, Decision>(&stages, &mut env)?;
+    let mut pipeline = stage_registry().pipeline::<Frame, Decision>(&stages, &mut env)?;
     let mut decisions = event_cache(&env)?;
 
     let pool = pool()?;

@@ -30,11 +30,10 @@ use pollux_mempool::time::Ns;
 use pollux_pmd::Cause;
 
 use self::clock::{Clock, NEVER};
-use crate::l0::{L0Record, L0Stats};
 use crate::stage::Moment;
 
 /// How long a silent source has a say about what time it is.
-pub(crate) const LIVE: Ns = Ns(1_000_000_000);
+pub const LIVE: Ns = Ns(1_000_000_000);
 /// Late frames in a row, for at least a deadline, that put a source off; frames of a single source
 /// that prove a jump.
 const LATE_RUN: u32 = 8;
@@ -44,39 +43,48 @@ const AGREED: u32 = 8;
 const TIES: u32 = 2;
 
 /// A timeline: an index into the two that a builder keeps.
-pub(crate) type Line = usize;
+pub type Line = usize;
 /// The timeline of the majority.
-pub(crate) const MAIN: Line = 0;
+pub const MAIN: Line = 0;
 /// The one on trial, or in dispute.
-pub(crate) const OTHER: Line = 1;
+pub const OTHER: Line = 1;
 
 /// The number of the first burst.
-pub(crate) const FIRST_BURST: u16 = 1;
-
-/// The number of the burst behind one; the first follows the last that a record can say.
-fn next_burst(burst: u16) -> u16 {
-    burst % L0Record::LAST_BURST + 1
-}
+pub const FIRST_BURST: u16 = 1;
 
 /// Parameters of [`Clocks`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ClockOptions {
-    pub(crate) sources: usize,
+pub struct ClockOptions {
+    /// Number of sources, at most 64.
+    pub sources: usize,
     /// How far a time stamp may be ahead of the last one of its source, and of the others.
-    pub(crate) horizon: u64,
+    pub horizon: u64,
     /// How far a time stamp may be behind an earlier one of its source.
-    pub(crate) slack: u64,
+    pub slack: u64,
     /// What sources say of one event is nearer than this.
-    pub(crate) grain: u64,
+    pub grain: u64,
     /// How long sources wait for each other.
-    pub(crate) deadline: Ns,
+    pub deadline: Ns,
     /// Units of time in a nanosecond.
-    pub(crate) units_per_ns: f64,
+    pub units_per_ns: f64,
+    /// The number of the last burst, which the first one follows.
+    pub last_burst: u16,
+}
+
+/// What there is to be said of the sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct News<'a> {
+    /// Bit s: source s differs from the majority.
+    pub off: u64,
+    /// Times that each source was put off, or came back to the others from a time of its own.
+    pub strays: &'a [u64],
+    /// Number of the burst that the majority is in.
+    pub burst: u16,
 }
 
 /// What a builder has to do with its timelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub enum Change {
     /// Close all events of the main timeline; the other one takes its place, and its burst
     /// ([`Clocks::take_burst`]).
     Adopted,
@@ -86,14 +94,19 @@ pub(crate) enum Change {
     Disputed,
     /// There is no majority, and these sources (bit s: source s) are ahead: with their events from
     /// this time on they go on in the other timeline.
-    Split { ahead: u64, from: u64 },
+    Split {
+        /// Bit s: source s is ahead.
+        ahead: u64,
+        /// The first time that is in the other timeline.
+        from: u64,
+    },
     /// The dispute is over: close all events of the other timeline.
     Joined,
 }
 
 /// What a majority says to a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Vote {
+pub enum Vote {
     /// Most have come to it, or no source is heard that has not.
     Reached,
     /// As many have come to it as have not.
@@ -104,7 +117,7 @@ pub(crate) enum Vote {
 
 /// What to do with a fragment that is behind what was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Late {
+pub enum Late {
     /// Refuse it.
     Refused(Cause),
     /// Most sources are behind what was closed: go back there.
@@ -126,8 +139,11 @@ enum Other {
 }
 
 /// The clocks of all sources.
+///
+/// # Panics
+/// Methods panic where `source` is not below [`ClockOptions::sources`].
 #[derive(Debug)]
-pub(crate) struct Clocks {
+pub struct Clocks {
     options: ClockOptions,
     /// The deadline in units of time.
     tolerance: u64,
@@ -152,7 +168,8 @@ pub(crate) struct Clocks {
 
 impl Clocks {
     /// For at most 64 sources, of which nothing has been heard.
-    pub(crate) fn new(options: ClockOptions) -> Self {
+    #[must_use]
+    pub fn new(options: ClockOptions) -> Self {
         let tolerance = options.deadline.0 as f64 * options.units_per_ns;
         Self {
             options,
@@ -169,74 +186,80 @@ impl Clocks {
         }
     }
 
-    /// Shows what there is to be said of the sources, if that has changed.
+    /// What there is to be said of the sources, if that may have changed since this was asked last.
     #[inline]
-    pub(crate) fn show(&mut self, stats: &L0Stats) {
-        if std::mem::take(&mut self.has_news) {
-            self.show_news(stats);
-        }
+    pub fn take_news(&mut self) -> Option<News<'_>> {
+        std::mem::take(&mut self.has_news).then(|| News {
+            off: self.off,
+            strays: &self.strays,
+            burst: self.bursts[MAIN],
+        })
     }
 
-    #[cold]
-    fn show_news(&self, stats: &L0Stats) {
-        for (source, (counts, &strays)) in stats.sources.iter().zip(&self.strays).enumerate() {
-            counts.off.set(self.off >> source & 1);
-            counts.strays.set(strays);
-        }
-        stats.events.burst.set(self.bursts[MAIN].into());
+    /// The number of the burst behind that of the main timeline.
+    fn next_burst(&self) -> u16 {
+        self.bursts[MAIN] % self.options.last_burst + 1
     }
 
     /// The timeline of a source.
+    #[must_use]
     #[inline]
-    pub(crate) fn line(&self, source: usize) -> Line {
+    pub fn line(&self, source: usize) -> Line {
         self.each[source].line
     }
 
     /// Number of the burst that a timeline is in, from 1: one more whenever time has begun anew, which
     /// is when a majority goes back, or the first source that is heard when all have been silent.
+    #[must_use]
     #[inline]
-    pub(crate) fn burst(&self, line: Line) -> u16 {
+    pub fn burst(&self, line: Line) -> u16 {
         self.bursts[line & 1]
     }
 
     /// The main timeline goes on with the burst of the other one, whose place it has taken.
-    pub(crate) fn take_burst(&mut self) {
+    pub fn take_burst(&mut self) {
         self.bursts[MAIN] = self.bursts[OTHER];
         self.has_news = true;
     }
 
     /// The latest time that a source said in its timeline, since it was last compared with the others.
+    #[must_use]
     #[inline]
-    pub(crate) fn said_by(&self, source: usize) -> u64 {
+    pub fn said_by(&self, source: usize) -> u64 {
         self.each[source].said
     }
 
     /// Bit s: source s is in this timeline.
-    pub(crate) fn members(&self, line: Line) -> u64 {
+    #[must_use]
+    pub fn members(&self, line: Line) -> u64 {
         self.mask(|clock| clock.line == line)
     }
 
     /// Bit s: source s differs from the majority.
+    #[must_use]
     #[inline]
-    pub(crate) fn off(&self) -> u64 {
+    pub fn off(&self) -> u64 {
         self.off
     }
 
     /// Whether two timelines go on for want of a majority.
+    #[must_use]
     #[inline]
-    pub(crate) fn is_disputed(&self) -> bool {
+    pub fn is_disputed(&self) -> bool {
         self.other == Other::Disputed
     }
 
     /// Whether the second timeline is on trial, so that nothing of it may be closed.
+    #[must_use]
     #[inline]
-    pub(crate) fn is_on_trial(&self) -> bool {
+    pub fn is_on_trial(&self) -> bool {
         matches!(self.other, Other::Trial { .. })
     }
 
     /// Whether [`change`](Self::change) may have something to say.
+    #[must_use]
     #[inline]
-    pub(crate) fn is_restless(&self) -> bool {
+    pub fn is_restless(&self) -> bool {
         self.other != Other::Unused
     }
 
@@ -252,7 +275,7 @@ impl Clocks {
     /// # Errors
     /// The cause for which all of the frame is refused.
     #[inline]
-    pub(crate) fn admit(
+    pub fn admit(
         &mut self,
         source: usize,
         time: u64,
@@ -275,14 +298,14 @@ impl Clocks {
 
     /// `source` has come to `time` in its timeline, of which `time` was admitted.
     #[inline]
-    pub(crate) fn said(&mut self, source: usize, time: u64) {
+    pub fn said(&mut self, source: usize, time: u64) {
         let clock = &mut self.each[source];
         clock.said = clock.said.max(time);
     }
 
     /// A fragment of `source` was in time.
     #[inline]
-    pub(crate) fn in_time(&mut self, source: usize) {
+    pub fn in_time(&mut self, source: usize) {
         if self.lates != 0 {
             self.lates &= !(1 << source);
             self.each[source].late = 0;
@@ -328,7 +351,7 @@ impl Clocks {
             None if !went_back && !went_ahead => {
                 self.each[source].off = false;
                 if clock.is_known && time < clock.said.min(floor) {
-                    self.bursts[MAIN] = next_burst(self.bursts[MAIN]);
+                    self.bursts[MAIN] = self.next_burst();
                     self.has_news = true;
                 }
                 Some(MAIN)
@@ -354,7 +377,7 @@ impl Clocks {
             return Err(stray);
         }
         self.bursts[OTHER] = if time < floor {
-            next_burst(self.bursts[MAIN])
+            self.next_burst()
         } else {
             self.bursts[MAIN]
         };
@@ -434,19 +457,22 @@ impl Clocks {
     }
 
     /// Whether a time of a source is near that of most others in its timeline, to the deadline.
-    pub(crate) fn is_in_step(&self, source: usize, time: u64, at: Moment) -> bool {
+    #[must_use]
+    pub fn is_in_step(&self, source: usize, time: u64, at: Moment) -> bool {
         let line = self.each[source].line;
         line == OTHER || self.is_near(source, line, time, at, self.tolerance) != Some(false)
     }
 
     /// Whether two times are no further apart than the deadline.
+    #[must_use]
     #[inline]
-    pub(crate) fn are_close(&self, earlier: u64, later: u64) -> bool {
+    pub fn are_close(&self, earlier: u64, later: u64) -> bool {
         later.saturating_sub(earlier) <= self.tolerance
     }
 
     /// Whether others in the timeline of a source have been heard within the last deadline.
-    pub(crate) fn has_company(&self, source: usize, at: Moment) -> bool {
+    #[must_use]
+    pub fn has_company(&self, source: usize, at: Moment) -> bool {
         let recent = |clock: &Clock| at <= clock.heard.after(self.options.deadline);
         let mut others = self.voters(self.each[source].line, at);
         others.any(|(n, clock)| n != source && recent(clock))
@@ -492,7 +518,8 @@ impl Clocks {
     /// What the sources of a timeline say to a time: those that have come to it, against those that
     /// have been heard since `since` and have not, or up to a deadline before, and are further behind
     /// than that.
-    pub(crate) fn vote(&self, line: Line, time: u64, since: Moment, now: Moment) -> Vote {
+    #[must_use]
+    pub fn vote(&self, line: Line, time: u64, since: Moment, now: Moment) -> Vote {
         let (mut reached, mut behind) = (0, 0);
         for (_, clock) in self.voters(line, now) {
             let has = clock.has_come_to(time, self.options.grain);
@@ -519,7 +546,7 @@ impl Clocks {
 
     /// The first fragment of a frame of `source`, of `time`, is behind `floor`, the end of what was
     /// closed in its timeline.
-    pub(crate) fn late(&mut self, source: usize, time: u64, floor: u64, at: Moment) -> Late {
+    pub fn late(&mut self, source: usize, time: u64, floor: u64, at: Moment) -> Late {
         let line = self.each[source].line;
         // It may have come so far itself, and have a second fragment for what was closed.
         let grain = self.options.grain;

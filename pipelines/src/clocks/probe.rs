@@ -8,7 +8,7 @@ impl Clocks {
     /// Looks at the times that sources have said, and where the others are a deadline later; called
     /// now and then.
     #[inline]
-    pub(crate) fn tick(&mut self, now: Moment) {
+    pub fn tick(&mut self, now: Moment) {
         if now >= self.next_probe {
             self.look(now);
         }

@@ -19,7 +19,7 @@ impl Clocks {
 
     /// What has been decided about the other timeline by `now`; asked before and behind each frame
     /// while the clocks are [restless](Self::is_restless), and now and then.
-    pub(crate) fn change(&mut self, now: Moment) -> Option<Change> {
+    pub fn change(&mut self, now: Moment) -> Option<Change> {
         if let Some(split) = self.split.take() {
             return Some(split);
         }
@@ -57,7 +57,7 @@ impl Clocks {
     }
 
     /// What becomes of a trial at the end of the input.
-    pub(crate) fn finish(&mut self) -> Option<Change> {
+    pub fn finish(&mut self) -> Option<Change> {
         let now = self.each.iter().map(|clock| clock.heard).max()?;
         let change = self.change(now);
         if change.is_some() || !self.is_on_trial() {

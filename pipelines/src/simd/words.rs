@@ -7,16 +7,18 @@ use zerocopy::byteorder::little_endian::U32;
 use super::LANES;
 
 /// Bytes of a [block](Words::block).
-pub(crate) const BLOCK: usize = 64;
+pub const BLOCK: usize = 64;
 
 /// Sixteen numbers of 32 bits; sums and differences wrap. Bit n of a mask stands for lane n.
-pub(crate) trait Words:
+pub trait Words:
     Copy + Add<Output = Self> + Sub<Output = Self> + BitAnd<Output = Self> + BitOr<Output = Self>
 {
     /// Proof that the CPU has the instructions.
     type Isa: Copy;
 
+    /// The same word in all lanes.
     fn splat(isa: Self::Isa, value: u32) -> Self;
+    /// A word in each lane.
     fn of(isa: Self::Isa, words: &[u32; LANES]) -> Self;
     /// Every other word, from the first on.
     fn evens(isa: Self::Isa, words: [&[u32; LANES]; 2]) -> Self;
@@ -29,33 +31,45 @@ pub(crate) trait Words:
     fn gather(isa: Self::Isa, words: &[u32], numbers: Self) -> Self;
     /// A byte in each lane.
     fn widen(isa: Self::Isa, bytes: &[u8; LANES]) -> Self;
+    /// Writes the words of all lanes.
     fn store(self, words: &mut [u32; LANES]);
     /// Each lane, added to the bits of `base`, with which it has none in common.
     fn store_with(self, base: u64, words: &mut [u64; LANES]);
     /// The lanes of the mask, in their order from the first place on; what is behind them is of
     /// no meaning.
     fn compress(self, keep: u16, words: &mut [u32; LANES]);
+    /// Shifts each lane to the left.
+    #[must_use]
     fn shl(self, bits: u32) -> Self;
+    /// Shifts each lane to the right, and zeros in.
+    #[must_use]
     fn shr(self, bits: u32) -> Self;
     /// Where the two are equal.
     fn eq(self, other: Self) -> u16;
     /// Where `self` <= `other`.
     fn le(self, other: Self) -> u16;
     /// 1 where `self` <= `other`, else 0.
+    #[must_use]
     fn at_most(self, other: Self) -> Self;
     /// The smaller one.
+    #[must_use]
     fn min(self, other: Self) -> Self;
     /// The largest of all lanes.
     fn largest(self) -> u32;
     /// `self` in the lanes of the mask, else zero.
+    #[must_use]
     fn only(self, mask: u16) -> Self;
     /// In each lane `self` of the last lane up to it that is in the mask, or `before`, which is the
     /// same in all lanes, if none is.
+    #[must_use]
     fn last_of(self, mask: u16, before: Self) -> Self;
     /// In each lane the sum of all up to it.
+    #[must_use]
     fn prefix_sum(self) -> Self;
     /// The last lane, in each lane.
+    #[must_use]
     fn last(self) -> Self;
+    /// The first lane.
     fn first(self) -> u32;
     /// Bit 7 of each byte.
     fn high_bits(isa: Self::Isa, bytes: &[u8; BLOCK]) -> u64;
@@ -71,11 +85,15 @@ pub(super) fn gather<W: Words>(isa: W::Isa, table: &[u32], index: &[u32; LANES])
     words
 }
 
-/// A decoder of packets, or another piece of work on whole numbers. Both ways must be `#[inline(always)]`, and so must be what `vector`
-/// calls: only then is it compiled with the instructions.
-pub(crate) trait Decoder {
+/// A decoder of packets, or another piece of work on whole numbers. Both ways must be
+/// `#[inline(always)]`, and so must be what `vector` calls: only then is it compiled with the
+/// instructions.
+pub trait Decoder {
+    /// What comes out.
     type Out;
+    /// The plain way, which is the reference.
     fn scalar(self) -> Self::Out;
+    /// The same with the instructions of which `isa` is the proof.
     fn vector<W: Words>(self, isa: W::Isa) -> Self::Out;
 }
 

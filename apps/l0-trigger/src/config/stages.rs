@@ -1,7 +1,8 @@
 //! The stages of a configuration: where they stand, what holds in them, what there can be.
 
 use anyhow::{Error, Result};
-use pollux_pipelines::{StageError, StageRegistry};
+use pollux_na62::stage_registry;
+use pollux_pipelines::StageError;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -23,7 +24,7 @@ pub(super) fn lines(text: &str) -> Vec<usize> {
 
 /// The schema of the array of stages: each of one of the kinds that there are.
 pub(super) fn schema(of: &mut SchemaGenerator) -> Schema {
-    let stages = StageRegistry::builtin().schemas(of);
+    let stages = stage_registry().schemas(of);
     let stages = stages.into_iter().map(|(name, schema)| {
         let mut schema = schema.to_value();
         let named = json!({
@@ -49,7 +50,7 @@ impl TriggerConfig {
     /// The configuration with all that it leaves out, as it holds.
     pub fn in_force(&self) -> Result<Self> {
         let mut whole = self.clone();
-        let registry = StageRegistry::builtin();
+        let registry = stage_registry();
         for (number, stage) in (1..).zip(&mut whole.stages) {
             let completed = registry.complete(number, stage);
             *stage = completed.map_err(|error| self.at_stage(error))?;

@@ -2,9 +2,9 @@
 
 use std::time::SystemTime;
 
-use pollux_pipelines::rich::Hit;
-use pollux_pipelines::rich::find::{FinderConfig, Ring};
-use pollux_pipelines::rich::geometry::{PMS_PER_DISK, POSITIONS};
+use pollux_na62::rich::Hit;
+use pollux_na62::rich::find::{FinderConfig, Ring};
+use pollux_na62::rich::geometry::{PMS_PER_DISK, POSITIONS};
 use serde::{Deserialize as _, Serialize};
 
 use crate::config::TriggerConfig;

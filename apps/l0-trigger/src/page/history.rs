@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use pollux_pipelines::l0::L0Stats;
+use pollux_na62::l0::L0Stats;
 use pollux_pmd::{LatencyMark, LatencyView};
 use serde::Serialize;
 

@@ -23,7 +23,7 @@ use axum::extract::RawQuery;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use pollux_pipelines::rich::geometry::{PITCH_MM, PMS_PER_DISK, POSITIONS};
+use pollux_na62::rich::geometry::{PITCH_MM, PMS_PER_DISK, POSITIONS};
 use pollux_pmd::LatencyView;
 use pollux_program::http::Server;
 use pollux_program::metrics;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::Parser;
 use pollux_mempool::{BurstMut, PoolCache};
-use pollux_pipelines::formats::hits::HitsWriter;
-use pollux_pipelines::rich::Hit;
+use pollux_na62::formats::hits::HitsWriter;
+use pollux_na62::rich::Hit;
 use pollux_pmd::driver::{Capabilities, Description, Driver, Origin, Queues, RxDriver};
 use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpEndpoint, UdpTemplate};
 use pollux_pmd::{ArrivalTime, PortConfig, PortError, Registry, Tally, TscClock};

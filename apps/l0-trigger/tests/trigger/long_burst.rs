@@ -1,8 +1,8 @@
 //! Bursts longer than the 32 bits of an answer's time stamp: 107 s.
 
 use pollux_emulator::config::EmulatorConfig;
-use pollux_pipelines::formats::mtp::MtpPacket;
-use pollux_pipelines::l0::PrimitiveId;
+use pollux_na62::formats::mtp::MtpPacket;
+use pollux_na62::l0::PrimitiveId;
 
 use crate::common::capture::{boards, record};
 use crate::common::{Folder, assert_balanced, number, pcap_port, run};

@@ -11,7 +11,7 @@ use pollux_emulator::config::EmulatorConfig;
 use pollux_emulator::physics::TruthEvent;
 use pollux_emulator::score::TruthScore;
 use pollux_emulator::truth::Truth;
-use pollux_pipelines::rich::find::Ring;
+use pollux_na62::rich::find::Ring;
 use serde_json::Value;
 
 /// A demonstration that does not end by itself while a test lasts.

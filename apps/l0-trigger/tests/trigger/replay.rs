@@ -13,8 +13,8 @@ use pollux_emulator::foreign;
 use pollux_emulator::physics::TruthEvent;
 use pollux_emulator::truth::Truth;
 use pollux_mempool::time::WireTime;
-use pollux_pipelines::formats::mtp::MAX_PACKET;
-use pollux_pipelines::l0::{L0_EVENT, L0Record};
+use pollux_na62::formats::mtp::MAX_PACKET;
+use pollux_na62::l0::{L0_EVENT, L0Record};
 use pollux_pmd::event::EventRecord;
 use serde_json::Value;
 

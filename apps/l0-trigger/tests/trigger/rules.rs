@@ -4,8 +4,8 @@ use std::fs;
 
 use crate::common::capture::{boards, read, record};
 use crate::common::{Folder, Run, Running, drops, number, pcap_port, run, start};
-use pollux_pipelines::formats::mtp::MtpPacket;
-use pollux_pipelines::l0::{L0Record, PrimitiveId};
+use pollux_na62::formats::mtp::MtpPacket;
+use pollux_na62::l0::{L0Record, PrimitiveId};
 use pollux_pmd::event::EventRecord;
 use serde_json::Value;
 

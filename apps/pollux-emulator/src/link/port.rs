@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use pollux_mempool::time::{Ns, WireTime};
 use pollux_mempool::{Burst, Mbuf, PoolCache};
-use pollux_pipelines::formats::hits::MAX_FRAME;
+use pollux_na62::formats::hits::MAX_FRAME;
 use pollux_pmd::lcore::StopFlag;
 use pollux_pmd::ledger::SentView;
 use pollux_pmd::net::{

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 
-use pollux_pipelines::formats::hits::{MAGIC, MAX_FRAME};
+use pollux_na62::formats::hits::{MAGIC, MAX_FRAME};
 use pollux_pmd::{Cause, Ledger, Tally};
 use socket2::{Domain, Protocol, Socket, Type};
 

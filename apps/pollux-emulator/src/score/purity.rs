@@ -5,8 +5,8 @@
 //! hit that two rings share counts for both. Nothing is asked of centre and radius, so that a poor
 //! fit to the right hits is found, and one that mixes two rings is not, however near it lies.
 
-use pollux_pipelines::rich::find::{FinderConfig, MAX_RINGS, Ring};
-use pollux_pipelines::rich::geometry::{POSITIONS, disk_of};
+use pollux_na62::rich::find::{FinderConfig, MAX_RINGS, Ring};
+use pollux_na62::rich::geometry::{POSITIONS, disk_of};
 
 use super::is_asked_for;
 use crate::physics::TruthEvent;
@@ -78,8 +78,8 @@ pub fn owner_of(event: &TruthEvent, fit: &Ring, cfg: &FinderConfig) -> Option<us
 
 #[cfg(test)]
 mod tests {
-    use pollux_pipelines::rich::Hit;
-    use pollux_pipelines::rich::geometry::pm_at;
+    use pollux_na62::rich::Hit;
+    use pollux_na62::rich::geometry::pm_at;
 
     use super::*;
     use crate::physics::TrueRing;

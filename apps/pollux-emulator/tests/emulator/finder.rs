@@ -2,9 +2,9 @@
 
 use pollux_emulator::physics::{EventModel, ModelConfig, Rings, TruthEvent};
 use pollux_emulator::score::TruthScore;
-use pollux_pipelines::rich::Hit;
-use pollux_pipelines::rich::find::{FinderConfig, RingFinder};
-use pollux_pipelines::rich::geometry::{PMS_PER_DISK, disk_of};
+use pollux_na62::rich::Hit;
+use pollux_na62::rich::find::{FinderConfig, RingFinder};
+use pollux_na62::rich::geometry::{PMS_PER_DISK, disk_of};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 

@@ -1,6 +1,6 @@
 //! The positions of the photomultipliers, computed from docs/formats/rich-hits.md alone.
 
-use pollux_pipelines::rich::geometry::{POSITIONS, board_of};
+use pollux_na62::rich::geometry::{POSITIONS, board_of};
 
 const PAGE: &str = include_str!("../../../../docs/formats/rich-hits.md");
 

@@ -8,10 +8,10 @@ use pollux_emulator::physics::{TrueRing, TruthEvent};
 use pollux_emulator::run::{DecisionReport, EmulatorLoop, EmulatorReport};
 use pollux_emulator::truth::Truth;
 use pollux_mempool::{Burst, Mbuf, Mempool, PoolCache, PoolConfig};
-use pollux_pipelines::formats::hits::{HitsFrame, MAX_HITS};
-use pollux_pipelines::formats::mtp::{MAX_PACKET, MtpWriter, Primitive, SOURCE_RICH};
-use pollux_pipelines::l0::PrimitiveId;
-use pollux_pipelines::rich::Hit;
+use pollux_na62::formats::hits::{HitsFrame, MAX_HITS};
+use pollux_na62::formats::mtp::{MAX_PACKET, MtpWriter, Primitive, SOURCE_RICH};
+use pollux_na62::l0::PrimitiveId;
+use pollux_na62::rich::Hit;
 use pollux_pmd::lcore::{self, StopFlag};
 use pollux_pmd::net::{
     MacAddr, ParseOptions, Parsed, Reject, Responder, UDP_HEADERS, UdpTemplate, parse,

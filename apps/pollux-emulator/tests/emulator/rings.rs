@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use pollux_emulator::physics::{EventModel, ModelConfig, Rings, TruthEvent};
 use pollux_emulator::score::TruthScore;
-use pollux_pipelines::rich::find::{FinderConfig, RingFinder};
+use pollux_na62::rich::find::{FinderConfig, RingFinder};
 
 const EVENTS: u64 = 20_000;
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use pollux_pipelines::rich::particle::Particle;
+use pollux_na62::rich::particle::Particle;
 use pollux_recording::{Event, Facts};
 use serde::Serialize;
 

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow};
 use clap::ValueEnum;
-use pollux_pipelines::rich::find::Ring;
-use pollux_pipelines::rich::particle::Particle;
+use pollux_na62::rich::find::Ring;
+use pollux_na62::rich::particle::Particle;
 use pollux_program::{Failure, Json, Output, Overwrite, name_outputs, print, print_with, say};
 use pollux_recording::{Event, Events};
 

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use pollux_pipelines::rich::geometry::{DISKS, PITCH_MM, PMS_PER_DISK, POSITIONS, disk_of};
+use pollux_na62::rich::geometry::{DISKS, PITCH_MM, PMS_PER_DISK, POSITIONS, disk_of};
 use pollux_recording::Event;
 
 /// Half the side of a disk's picture, in mm: its rim is at 295 mm.
@@ -90,8 +90,8 @@ fn write(out: &mut String, number: usize, event: &Event) -> fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pollux_pipelines::rich::Hit;
-    use pollux_pipelines::rich::find::Ring;
+    use pollux_na62::rich::Hit;
+    use pollux_na62::rich::find::Ring;
 
     #[test]
     fn hits_and_rings_are_on_their_disks() {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use pollux_pipelines::rich::geometry::{POSITIONS, disk_of};
+use pollux_na62::rich::geometry::{POSITIONS, disk_of};
 use pollux_recording::{Event, Facts};
 
 use super::{FINE_NS, Likely};
@@ -148,8 +148,8 @@ pub(super) fn event(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use pollux_pipelines::rich::Hit;
-    use pollux_pipelines::rich::find::Ring;
+    use pollux_na62::rich::Hit;
+    use pollux_na62::rich::find::Ring;
 
     #[test]
     fn an_event_is_told_in_a_line_and_in_full() {

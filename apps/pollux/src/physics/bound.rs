@@ -1,7 +1,7 @@
 //! The least error that a radius can have.
 
 use pollux_emulator::physics::TruthEvent;
-use pollux_pipelines::rich::geometry::POSITIONS;
+use pollux_na62::rich::geometry::POSITIONS;
 
 /// The least variance of the radius of ring `i`, in mm^2, for a fit that is told which hits are the
 /// ring's (Cramer and Rao): element rr of the inverse of Fisher's information on centre and radius,
@@ -37,7 +37,7 @@ pub(super) fn bound(event: &TruthEvent, i: usize, sigma: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use pollux_emulator::physics::TrueRing;
-    use pollux_pipelines::rich::Hit;
+    use pollux_na62::rich::Hit;
 
     use super::*;
 

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow};
 use clap::ValueEnum;
 use pollux_emulator::physics::ModelConfig;
-use pollux_pipelines::rich::find::{self, FinderConfig};
+use pollux_na62::rich::find::{self, FinderConfig};
 use pollux_pmd::lcore::StopFlag;
 use pollux_program::{Failure, ReportOptions};
 use serde::Serialize;

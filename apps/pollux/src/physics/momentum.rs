@@ -4,8 +4,8 @@
 use pollux_emulator::physics::{ModelConfig, Rings};
 use pollux_emulator::score::purity::owner_of;
 use pollux_emulator::score::{is_asked_for, matches};
-use pollux_pipelines::rich::geometry::ring_radius_mm;
-use pollux_pipelines::rich::particle::Particle;
+use pollux_na62::rich::geometry::ring_radius_mm;
+use pollux_na62::rich::particle::Particle;
 use pollux_pmd::lcore::StopFlag;
 use serde::Serialize;
 

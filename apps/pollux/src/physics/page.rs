@@ -3,10 +3,8 @@
 use std::fmt::Write;
 
 use pollux_emulator::physics::ModelConfig;
-use pollux_pipelines::rich::find::{FinderConfig, MAX_RINGS_PER_DISK};
-use pollux_pipelines::rich::geometry::{
-    ACCEPTANCE_MM, FOCAL_LENGTH_MM, PITCH_MM, PMS, REFRACTIVITY,
-};
+use pollux_na62::rich::find::{FinderConfig, MAX_RINGS_PER_DISK};
+use pollux_na62::rich::geometry::{ACCEPTANCE_MM, FOCAL_LENGTH_MM, PITCH_MM, PMS, REFRACTIVITY};
 
 use super::Report;
 use super::momentum::{MomentumRow, SeparationRow};
@@ -445,7 +443,7 @@ const PLOTS: &str = "\
 const TRIPLETS: &str = "\
 ## Triplets
 
-Circles through three hits, sixteen at a time, held against all hits by Ptolemy's criterion; the best are refined by Taubin's fit, and the hits of the ring are taken out (`pipelines/src/rich/find.rs`). This is what the trigger does.
+Circles through three hits, sixteen at a time, held against all hits by Ptolemy's criterion; the best are refined by Taubin's fit, and the hits of the ring are taken out (`pipelines/na62/src/rich/find.rs`). This is what the trigger does.
 ";
 
 const SHARED_RINGS: &str = "\

@@ -4,10 +4,10 @@ use anyhow::Context as _;
 use pollux_emulator::physics::{EventModel, ModelConfig, Rings, TruthEvent};
 use pollux_emulator::score::purity::PurityScore;
 use pollux_emulator::score::{TruthScore, is_apart, is_asked_for, matches};
-use pollux_pipelines::rich::find::{
+use pollux_na62::rich::find::{
     FinderConfig, MAX_BATCH, MAX_RINGS_PER_DISK, Method, Ring, RingFinder,
 };
-use pollux_pipelines::rich::geometry::DISKS;
+use pollux_na62::rich::geometry::DISKS;
 use pollux_pmd::lcore::StopFlag;
 use serde::Serialize;
 

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use pollux_pipelines::l0::L0Record;
-use pollux_pipelines::rich::find::{MAX_RINGS, Ring};
+use pollux_na62::l0::L0Record;
+use pollux_na62::rich::find::{MAX_RINGS, Ring};
 use pollux_recording::record_header;
 use serde_json::Value;
 
@@ -244,7 +244,7 @@ fn the_number_of_a_run_is_told() {
 mod recordings {
     use std::time::UNIX_EPOCH;
 
-    use pollux_pipelines::rich::Hit;
+    use pollux_na62::rich::Hit;
     use pollux_pmd::Ledger;
     use pollux_recording::{About, Ending, Facts, Writer};
 

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use hdf5_metno::types::VarLenUnicode;
 use hdf5_metno::{File, Group, H5Type, Result};
-use pollux_pipelines::rich::Hit;
-use pollux_pipelines::rich::find::{MAX_RINGS, Ring};
+use pollux_na62::rich::Hit;
+use pollux_na62::rich::find::{MAX_RINGS, Ring};
 
 use super::{FINE_NS, VERSION, flag};
 use crate::{Error, Event, Facts, shown};

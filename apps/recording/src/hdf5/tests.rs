@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use hdf5_metno::types::VarLenUnicode;
-use pollux_pipelines::rich::Hit;
-use pollux_pipelines::rich::find::Ring;
+use pollux_na62::rich::Hit;
+use pollux_na62::rich::find::Ring;
 use pollux_pmd::{Cause, Ledger, Tally};
 use tempfile::TempDir;
 

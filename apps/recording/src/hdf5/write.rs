@@ -5,9 +5,9 @@ use std::time::SystemTime;
 
 use hdf5_metno::types::VarLenUnicode;
 use hdf5_metno::{File, Group, Result};
-use pollux_pipelines::rich::Hit;
-use pollux_pipelines::rich::find::Ring;
-use pollux_pipelines::rich::geometry::{PMS, POSITIONS, disk_of};
+use pollux_na62::rich::Hit;
+use pollux_na62::rich::find::Ring;
+use pollux_na62::rich::geometry::{PMS, POSITIONS, disk_of};
 use pollux_pmd::{Cause, Ledger};
 
 use super::column::{Column, Flush, attribute, describe, group, text, text_set};

@@ -1,7 +1,7 @@
 //! Frames built byte by byte, right and wrong.
 
-use pollux_pipelines::formats::hits::HitsWriter;
-use pollux_pipelines::rich::Hit;
+use pollux_na62::formats::hits::HitsWriter;
+use pollux_na62::rich::Hit;
 
 /// Of the trigger in the built-in configuration, and of the boards.
 pub(crate) const TRIGGER_IP: [u8; 4] = [198, 18, 0, 1];

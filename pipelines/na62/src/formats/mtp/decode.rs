@@ -1,0 +1,126 @@
+//! The primitives of a packet, sixteen words at a time.
+//!
+//! A primitive's high part of the timestamp is in the last timestamp word before it: in each lane,
+//! that of the last lane so far that holds one. Then the lanes with primitives are moved together.
+//! No branch depends on which words are which.
+
+use pollux_pipelines::simd::{Decoder, LANES, Simd, Words};
+
+use super::{MAX_PRIMITIVES, MtpPacket, Primitive};
+
+/// Places of a column: a vector is stored whole, wherever its first lane belongs.
+const PLACES: usize = MAX_PRIMITIVES + LANES;
+
+/// The primitives of a packet, in columns.
+#[derive(Clone, Debug)]
+pub struct Decoded {
+    simd: Simd,
+    len: usize,
+    timestamps: [u32; PLACES],
+    /// As in the packet.
+    words: [u32; PLACES],
+}
+
+impl Decoded {
+    /// Room for those of any packet, to be decoded by `simd`.
+    #[must_use]
+    pub fn new(simd: Simd) -> Self {
+        Self {
+            simd,
+            len: 0,
+            timestamps: [0; PLACES],
+            words: [0; PLACES],
+        }
+    }
+
+    /// Slots of 25 ns since the start of the burst, one of each primitive.
+    #[must_use]
+    pub fn timestamps(&self) -> &[u32] {
+        &self.timestamps[..self.len]
+    }
+
+    /// The primitive words, one of each primitive ([format](super)).
+    #[must_use]
+    pub fn words(&self) -> &[u32] {
+        &self.words[..self.len]
+    }
+
+    /// The primitives, in the order of the packet.
+    #[must_use]
+    pub fn primitives(&self) -> impl ExactSizeIterator<Item = Primitive> + '_ {
+        let columns = self.timestamps().iter().zip(self.words());
+        columns.map(|(&timestamp, &word)| Primitive {
+            id: (word >> 16) as u16,
+            timestamp,
+            fine: word as u8,
+        })
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Takes the primitives of a packet, as far as there is room: it may have more than it
+    /// announces. Returns how many.
+    #[inline]
+    pub(super) fn fill(&mut self, packet: &MtpPacket) -> usize {
+        let to = &mut *self;
+        to.simd.decode(Fill { packet, to });
+        self.len
+    }
+}
+
+struct Fill<'a> {
+    packet: &'a MtpPacket<'a>,
+    to: &'a mut Decoded,
+}
+
+impl Decoder for Fill<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn scalar(self) {
+        let Decoded {
+            len,
+            timestamps,
+            words,
+            ..
+        } = self.to;
+        let columns = timestamps.iter_mut().zip(words);
+        for ((timestamp, word), primitive) in columns.zip(self.packet.primitives()) {
+            *timestamp = primitive.timestamp;
+            *word = primitive.word();
+            *len += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn vector<W: Words>(self, isa: W::Isa) {
+        let Decoded {
+            len,
+            timestamps,
+            words,
+            ..
+        } = self.to;
+        let mut high = W::splat(isa, self.packet.timestamp_high);
+        let low_byte = W::splat(isa, 0xFF);
+        for chunk in self.packet.words.chunks(LANES) {
+            let word = W::load(isa, chunk);
+            let stamps = word.shr(24).eq(W::splat(isa, 0));
+            let last = word.last_of(stamps, high);
+            let timestamp = last.shl(8) | (word.shr(8) & low_byte);
+            // There is none if these are too many already.
+            let (Some(timestamps), Some(words)) = (
+                timestamps[*len..].first_chunk_mut(),
+                words[*len..].first_chunk_mut(),
+            ) else {
+                return;
+            };
+            timestamp.compress(!stamps, timestamps);
+            word.compress(!stamps, words);
+            // Lanes behind the packet's end are zero, as timestamp words are.
+            *len += stamps.count_zeros() as usize;
+            high = last.last();
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The stages of the L0 trigger.
+
+pub mod answer;
+pub mod build;
+pub mod decide;
+pub mod decompress;
+mod fate;
+mod limits;
+pub mod merge;
+pub mod rings;
+
+pub use answer::{Answer, AnswerCounts};
+pub use build::{Build, BuildOptions};
+pub use decide::{
+    Decide, DecideOptions, MAX_RULES, RuleBook, RuleCounts, RuleError, RuleExchange, RuleOptions,
+    RuleSetCounts,
+};
+pub use decompress::{Decompress, DecompressOptions};
+pub use merge::{MergeHits, MergeHitsOptions};
+pub use rings::FindRings;
+
+use std::sync::Arc;
+
+use pollux_pipelines::pipeline::DynStage;
+use pollux_pipelines::registry::StageRegistry;
+use pollux_pipelines::spread::{Spread, Spreading};
+
+use crate::l0::{Decision, Event, Fragments, Frame, Reconstructed, stats};
+use crate::rich::find::FinderConfig;
+
+/// The stages of the trigger by name, and the names of what flows between them. A program adds its own.
+#[must_use]
+pub fn stage_registry() -> StageRegistry {
+    let mut registry = StageRegistry::new();
+    registry.name_kind::<Frame>("frames");
+    registry.name_kind::<Fragments>("fragments");
+    registry.name_kind::<Event>("events");
+    registry.name_kind::<Reconstructed>("events with rings");
+    registry.name_kind::<Decision>("decisions");
+    registry.register("decompress", |options: DecompressOptions, env| {
+        Ok(DynStage::new("decompress", Decompress::new(&options, env)?))
+    });
+    registry.register("build", |options: BuildOptions, env| {
+        Ok(DynStage::new("build", Build::new(&options, env)?))
+    });
+    registry.register("merge", |options: MergeHitsOptions, env| {
+        Ok(DynStage::new("merge", MergeHits::new(&options, env)?))
+    });
+    registry.register("rings", |options: FinderConfig, env| {
+        env.insert(options);
+        let stats = stats(env)?;
+        let make = || {
+            let stage = FindRings::with_stats(options, Arc::clone(&stats));
+            stage.map_err(|error| error.to_string())
+        };
+        let Spreading { workers, .. } = env.spread;
+        if workers == 0 {
+            return Ok(DynStage::new("rings", make()?));
+        }
+        let others = (0..workers).map(|_| make()).collect::<Result<_, _>>()?;
+        let spread = Spread::new(make()?, others, &env.spread);
+        let (stage, crew) = spread.map_err(|error| error.to_string())?;
+        env.crew.extend(crew);
+        Ok(DynStage::new("rings", stage))
+    });
+    registry.register("decide", |options: DecideOptions, env| {
+        Ok(DynStage::new("decide", Decide::new(&options, env)?))
+    });
+    registry.describe::<DecompressOptions>("decompress");
+    registry.describe::<BuildOptions>("build");
+    registry.describe::<MergeHitsOptions>("merge");
+    registry.describe::<FinderConfig>("rings");
+    registry.describe::<DecideOptions>("decide");
+    registry
+}

@@ -1,0 +1,158 @@
+//! What stages are given when they are made.
+
+use std::any::{Any, TypeId, type_name};
+use std::collections::HashMap;
+
+use pollux_mempool::PoolConfig;
+use pollux_pmd::Ledger;
+
+use crate::spread::{Spreading, Worker};
+
+/// What a stage may need when it is made, and what it leaves for the program or for later stages.
+///
+/// What only some stages know of is a typed extension: the program [inserts](Self::insert) it before
+/// it makes the pipeline, or a stage does for those behind it.
+///
+/// ```
+/// use pollux_pipelines::StageEnv;
+///
+/// struct Sources(usize);
+///
+/// let mut env = StageEnv::new();
+/// assert!(env.get::<Sources>().is_err());
+/// env.insert(Sources(4));
+/// assert_eq!(env.get::<Sources>()?.0, 4);
+/// # Ok::<(), pollux_pipelines::MissingExtension>(())
+/// ```
+#[derive(Default)]
+pub struct StageEnv {
+    /// Where a stage that delivers or drops frames adds its tally.
+    pub ledger: Ledger,
+    /// Page size, NUMA node and lock of the memory that items lie in.
+    pub memory: PoolConfig,
+    /// Most items that the program holds behind the pipeline: in rings to other loops, in queues of
+    /// recorders, and as free buffers in each cache that it frees them into.
+    pub under_way: usize,
+    /// Over how many loops the costly stages are spread.
+    pub spread: Spreading,
+    /// What those loops are to do, once there are stages that are spread.
+    pub crew: Vec<Worker>,
+    /// Options that make sense to the stages, and most likely not to whoever wrote them.
+    pub warnings: Vec<String>,
+    extensions: HashMap<TypeId, Box<dyn Any + Send>>,
+}
+
+/// A stage needs something of its environment that nobody has put there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no `{name}` in the environment of the stages: insert it before the pipeline is made")]
+pub struct MissingExtension {
+    name: &'static str,
+}
+
+/// For stages, which say what is wrong in words.
+impl From<MissingExtension> for String {
+    fn from(missing: MissingExtension) -> Self {
+        missing.to_string()
+    }
+}
+
+impl MissingExtension {
+    fn of<T>() -> Self {
+        Self {
+            name: without_path(type_name::<T>()),
+        }
+    }
+}
+
+impl StageEnv {
+    /// An environment without extensions, of a program that holds nothing and has no workers.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an extension; returns the one of its type that was there before.
+    pub fn insert<T: Send + 'static>(&mut self, extension: T) -> Option<T> {
+        let before = self
+            .extensions
+            .insert(TypeId::of::<T>(), Box::new(extension));
+        before.and_then(|before| before.downcast().ok().map(|before| *before))
+    }
+
+    /// The extension of a type.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn get<T: 'static>(&self) -> Result<&T, MissingExtension> {
+        let extension = self.extensions.get(&TypeId::of::<T>());
+        let extension = extension.and_then(|extension| extension.downcast_ref());
+        extension.ok_or_else(MissingExtension::of::<T>)
+    }
+
+    /// The extension of a type, to be changed.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn get_mut<T: 'static>(&mut self) -> Result<&mut T, MissingExtension> {
+        let extension = self.extensions.get_mut(&TypeId::of::<T>());
+        let extension = extension.and_then(|extension| extension.downcast_mut());
+        extension.ok_or_else(MissingExtension::of::<T>)
+    }
+
+    /// Takes the extension of a type out.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn take<T: 'static>(&mut self) -> Result<T, MissingExtension> {
+        let extension = self.extensions.remove(&TypeId::of::<T>());
+        let extension = extension.and_then(|extension| extension.downcast().ok());
+        extension
+            .map(|extension| *extension)
+            .ok_or_else(MissingExtension::of::<T>)
+    }
+}
+
+/// The name of a type without the modules that it is in.
+pub(crate) fn without_path(name: &str) -> &str {
+    match name.rsplit_once("::") {
+        // Parameters have paths of their own.
+        Some((_, last)) if !name.contains('<') => last,
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq)]
+    struct Width(u32);
+    #[derive(Debug, PartialEq)]
+    struct Height(u32);
+
+    #[test]
+    fn extensions_are_told_apart_by_their_types() {
+        let mut env = StageEnv::new();
+        assert_eq!(env.insert(Width(1)), None);
+        assert_eq!(env.insert(Height(2)), None);
+        assert_eq!(env.insert(Width(3)), Some(Width(1)));
+        if let Ok(width) = env.get_mut::<Width>() {
+            width.0 += 1;
+        }
+        assert_eq!(env.get(), Ok(&Width(4)));
+        assert_eq!(env.take(), Ok(Height(2)));
+        assert_eq!(env.take::<Height>(), Err(MissingExtension::of::<Height>()));
+        assert_eq!(env.take(), Ok(Width(4)));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let missing = StageEnv::new().get::<Width>().err().map(String::from);
+        assert_eq!(
+            missing.as_deref(),
+            Some(
+                "no `Width` in the environment of the stages: insert it before the pipeline is made"
+            )
+        );
+    }
+}
