@@ -17,19 +17,22 @@
 //! dropped then, as they would leave out of order. Jobs of a worker whose loop has ended are lost
 //! with it, and their items are counted likewise: the loop remembers how many each job has.
 
+mod job;
+mod worker;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use pollux_mempool::ring::RingError;
 use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{BoxConsumer, BoxProducer, box_ring};
-use pollux_pmd::{Clock, Count, LatencyHistogram, LatencyView, TscClock};
+use pollux_pmd::{Clock, LatencyHistogram, TscClock};
 
-use crate::stage::{BATCH, Batch, Moment, Sink, Stage};
-
-/// Most items of a job: a batch.
-const JOB: usize = BATCH;
+use self::job::{JOB, Job, JobOf};
+use self::worker::Working;
+pub use self::worker::{Worker, WorkerCounts};
+use crate::stage::{Batch, Moment, Sink, Stage};
 
 /// Jobs that wait for a worker, beside the one that it is at: so many that it finds the next one
 /// when it is done, and so few that they are done before long.
@@ -79,58 +82,6 @@ impl Spreading {
 fn jobs(workers: usize) -> usize {
     (workers + 1) * KEPT
 }
-
-/// What the loop has seen of a worker. Written by the loop alone.
-#[derive(Debug, Default)]
-pub struct WorkerCounts {
-    /// Items that were given to the worker and left the stage without a result: it did not bring
-    /// them back in time, or it ended with them.
-    pub undecided: Count,
-    /// Times that the loop stopped waiting for the worker.
-    pub stalls: Count,
-    /// Jobs that were given up and are still with the worker.
-    owed: Count,
-    gone: AtomicBool,
-}
-
-impl WorkerCounts {
-    /// The loop does not wait for the worker, and gives it nothing, until it brings back what it
-    /// has.
-    #[must_use]
-    pub fn is_stalled(&self) -> bool {
-        self.owed.get() > 0 && !self.is_gone()
-    }
-
-    /// The loop of the worker has ended, and the stage goes on without it.
-    #[must_use]
-    pub fn is_gone(&self) -> bool {
-        self.gone.load(Ordering::Relaxed)
-    }
-}
-
-/// Items to be worked on, or what was made of them.
-struct Job<I, O> {
-    items: Batch<I>,
-    made: Vec<O>,
-}
-
-impl<I, O> Default for Job<I, O> {
-    fn default() -> Self {
-        Self {
-            items: Batch::with_capacity(JOB),
-            made: Vec::with_capacity(JOB),
-        }
-    }
-}
-
-impl<I, O> Job<I, O> {
-    fn clear(&mut self) {
-        self.items.clear();
-        self.made.clear();
-    }
-}
-
-type JobOf<S> = Job<<S as Stage>::In, <S as Stage>::Out>;
 
 /// The way to a worker and back.
 struct Lane<I: Send, O: Send> {
@@ -446,74 +397,5 @@ where
         while !self.order.is_empty() {
             self.wait(out);
         }
-    }
-}
-
-/// What another loop does for a stage that is spread. Drop it only when that loop ends: the stage
-/// goes on without the worker then.
-pub struct Worker {
-    work: Box<dyn Work>,
-    counts: Arc<WorkerCounts>,
-}
-
-impl Worker {
-    /// Does one job, if there is one; whether there was.
-    #[inline]
-    pub fn poll(&mut self) -> bool {
-        self.work.poll()
-    }
-
-    /// The time that each job took, in nanoseconds.
-    #[must_use]
-    pub fn times(&self) -> LatencyView {
-        self.work.times()
-    }
-
-    /// What the loop that hands out the jobs has seen of this worker.
-    #[must_use]
-    pub fn counts(&self) -> Arc<WorkerCounts> {
-        Arc::clone(&self.counts)
-    }
-}
-
-/// A worker whose types are hidden.
-trait Work: Send {
-    fn poll(&mut self) -> bool;
-    fn times(&self) -> LatencyView;
-}
-
-struct Working<S: Stage>
-where
-    S::In: Send,
-    S::Out: Send,
-{
-    stage: S,
-    work: BoxConsumer<JobOf<S>>,
-    done: BoxProducer<JobOf<S>>,
-    clock: TscClock,
-    times: LatencyHistogram,
-}
-
-impl<S> Work for Working<S>
-where
-    S: Stage + Send,
-    S::In: Send,
-    S::Out: Send,
-{
-    fn poll(&mut self) -> bool {
-        let Some(mut job) = self.work.pop() else {
-            return false;
-        };
-        let start = self.clock.now();
-        self.stage.process(&mut job.items, &mut job.made);
-        let cycles = self.clock.now().since(start);
-        self.times.record(self.clock.to_ns(cycles).0);
-        // It fits: the ring has room for all jobs that there are.
-        drop(self.done.push(job));
-        true
-    }
-
-    fn times(&self) -> LatencyView {
-        self.times.view()
     }
 }

@@ -2,8 +2,16 @@
 
 use pollux_mempool::time::Ns;
 
-use super::{LIVE, Line, MAIN};
 use crate::stage::Moment;
+
+/// How long a silent source has a say about what time it is.
+pub const LIVE: Ns = Ns(1_000_000_000);
+/// A timeline: an index into the two that a builder keeps.
+pub type Line = usize;
+/// The timeline of the majority.
+pub const MAIN: Line = 0;
+/// The one on trial, or in dispute.
+pub const OTHER: Line = 1;
 
 /// A moment that does not come.
 pub(super) const NEVER: Moment = Moment(u64::MAX);

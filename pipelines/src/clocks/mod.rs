@@ -23,17 +23,20 @@
 //! Times are in units of the caller's, for example slots. Memory is constant.
 
 mod clock;
+mod judge;
+mod outcome;
 mod probe;
 mod trial;
+mod votes;
 
 use pollux_mempool::time::Ns;
 use pollux_pmd::Cause;
 
 use self::clock::{Clock, NEVER};
+pub use self::clock::{LIVE, Line, MAIN, OTHER};
+pub use self::outcome::{Change, Late, News, Vote};
 use crate::stage::Moment;
 
-/// How long a silent source has a say about what time it is.
-pub const LIVE: Ns = Ns(1_000_000_000);
 /// Late frames in a row, for at least a deadline, that put a source off; frames of a single source
 /// that prove a jump.
 const LATE_RUN: u32 = 8;
@@ -41,13 +44,6 @@ const LATE_RUN: u32 = 8;
 const AGREED: u32 = 8;
 /// Ties in a row that make a dispute of a difference.
 const TIES: u32 = 2;
-
-/// A timeline: an index into the two that a builder keeps.
-pub type Line = usize;
-/// The timeline of the majority.
-pub const MAIN: Line = 0;
-/// The one on trial, or in dispute.
-pub const OTHER: Line = 1;
 
 /// The number of the first burst.
 pub const FIRST_BURST: u16 = 1;
@@ -69,61 +65,6 @@ pub struct ClockOptions {
     pub units_per_ns: f64,
     /// The number of the last burst, which the first one follows.
     pub last_burst: u16,
-}
-
-/// What there is to be said of the sources.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct News<'a> {
-    /// Bit s: source s differs from the majority.
-    pub off: u64,
-    /// Times that each source was put off, or came back to the others from a time of its own.
-    pub strays: &'a [u64],
-    /// Number of the burst that the majority is in.
-    pub burst: u16,
-}
-
-/// What a builder has to do with its timelines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// Close all events of the main timeline; the other one takes its place, and its burst
-    /// ([`Clocks::take_burst`]).
-    Adopted,
-    /// Forget the other timeline, whose frames are lost for this cause.
-    Rejected(Cause),
-    /// There is no majority: close events of both timelines from now on.
-    Disputed,
-    /// There is no majority, and these sources (bit s: source s) are ahead: with their events from
-    /// this time on they go on in the other timeline.
-    Split {
-        /// Bit s: source s is ahead.
-        ahead: u64,
-        /// The first time that is in the other timeline.
-        from: u64,
-    },
-    /// The dispute is over: close all events of the other timeline.
-    Joined,
-}
-
-/// What a majority says to a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Vote {
-    /// Most have come to it, or no source is heard that has not.
-    Reached,
-    /// As many have come to it as have not.
-    Tie,
-    /// Most are still behind it.
-    Ahead,
-}
-
-/// What to do with a fragment that is behind what was closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Late {
-    /// Refuse it.
-    Refused(Cause),
-    /// Most sources are behind what was closed: go back there.
-    StepBack,
-    /// Its source goes on in the other timeline.
-    Moved,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -312,196 +253,6 @@ impl Clocks {
         }
     }
 
-    #[cold]
-    fn judge(&mut self, source: usize, time: u64, at: Moment, floor: u64) -> Result<(), Cause> {
-        self.tick(at);
-        let clock = self.each[source];
-        if let Some((said, heard)) = clock.before
-            && self.goes_on(said, heard, time, at)
-        {
-            self.strays[source] += 1;
-            self.enter(source, MAIN, time, at);
-            return Ok(());
-        }
-        let known = clock.is_known && !clock.off;
-        let on_trial = self.is_on_trial() && clock.line == OTHER;
-        let in_main = self.agrees(source, MAIN, time, at);
-        if on_trial && time >= floor && in_main == Some(true) {
-            self.strays[source] += 1;
-            self.enter(source, MAIN, time, at);
-            return Ok(());
-        }
-        if known && self.goes_on(clock.said, clock.heard, time, at) {
-            self.each[source].heard = at;
-            self.set_probe(source, time, at);
-            self.set_plain(source);
-            self.count_trial(source);
-            return Ok(());
-        }
-        // What it has said lately contradicts itself.
-        let lately = known && clock.line == MAIN && clock.is_live(at);
-        let in_step = self.is_near(source, MAIN, time, at, self.tolerance) == Some(true);
-        let went_back = lately && time < clock.said && time < floor && !in_step;
-        let went_ahead = lately && time > clock.said;
-        let in_other = self.agrees(source, OTHER, time, at) == Some(true);
-        let line = match in_main {
-            Some(true) if !went_back => Some(MAIN),
-            _ if in_other => Some(OTHER),
-            // Nobody else is heard, and it has said nothing else of late: nobody contradicts.
-            None if !went_back && !went_ahead => {
-                self.each[source].off = false;
-                if clock.is_known && time < clock.said.min(floor) {
-                    self.bursts[MAIN] = self.next_burst();
-                    self.has_news = true;
-                }
-                Some(MAIN)
-            }
-            _ => None,
-        };
-        if let Some(line) = line {
-            self.strays[source] += u64::from(lately && line == MAIN && time < clock.said);
-            self.enter(source, line, time, at);
-            return Ok(());
-        }
-        if clock.off {
-            self.each[source].agreed = 0;
-            return Err(Cause::ClockSkew);
-        }
-        let stray = if time < floor {
-            Cause::Late
-        } else {
-            Cause::OutOfWindow
-        };
-        if self.other != Other::Unused {
-            self.forget_if_lost(source, at);
-            return Err(stray);
-        }
-        self.bursts[OTHER] = if time < floor {
-            self.next_burst()
-        } else {
-            self.bursts[MAIN]
-        };
-        self.other = Other::Trial {
-            opened: at,
-            frames: 0,
-            stray,
-        };
-        self.enter(source, OTHER, time, at);
-        Ok(())
-    }
-
-    /// A source has no place in either timeline. After a while it is compared with the others as if
-    /// it had said nothing.
-    fn forget_if_lost(&mut self, source: usize, at: Moment) {
-        if self.count_late(source, at) {
-            self.each[source] = Clock::default();
-            self.set_plain(source);
-        }
-    }
-
-    /// Counts a late frame; whether there have been many in a row, for longer than a deadline.
-    fn count_late(&mut self, source: usize, at: Moment) -> bool {
-        let clock = &mut self.each[source];
-        if clock.late == 0 {
-            clock.late_since = at;
-        }
-        clock.late = clock.late.saturating_add(1);
-        self.lates |= 1 << source;
-        clock.late >= LATE_RUN && clock.late_since.after(self.options.deadline) < at
-    }
-
-    /// Whether a source that was at `said` may be at `time` now.
-    fn goes_on(&self, said: u64, heard: Moment, time: u64, at: Moment) -> bool {
-        let reach = self.options.horizon.saturating_add(self.passed(heard, at));
-        time.saturating_add(self.options.slack) >= said && time.saturating_sub(said) <= reach
-    }
-
-    /// Time that has passed between two moments, in units.
-    fn passed(&self, from: Moment, to: Moment) -> u64 {
-        (to.0.saturating_sub(from.0) as f64 * self.options.units_per_ns) as u64
-    }
-
-    /// The others that have a say in a timeline.
-    fn voters(&self, line: Line, at: Moment) -> impl Iterator<Item = (usize, &Clock)> {
-        let clocks = self.each.iter().enumerate();
-        clocks.filter(move |(_, clock)| clock.line == line && !clock.off && clock.is_live(at))
-    }
-
-    /// Whether most others in a timeline are near a time; `None` where nobody else is heard.
-    fn agrees(&self, source: usize, line: Line, time: u64, at: Moment) -> Option<bool> {
-        let reach = if self.each[source].off {
-            self.tolerance
-        } else {
-            self.options.horizon
-        };
-        self.is_near(source, line, time, at, reach)
-    }
-
-    fn is_near(
-        &self,
-        source: usize,
-        line: Line,
-        time: u64,
-        at: Moment,
-        reach: u64,
-    ) -> Option<bool> {
-        let (mut near, mut all) = (0, 0);
-        for (_, other) in self.voters(line, at).filter(|&(n, _)| n != source) {
-            let last = other.said.saturating_add(self.passed(other.heard, at));
-            all += 1;
-            near += usize::from(
-                time >= other.said.saturating_sub(reach) && time <= last.saturating_add(reach),
-            );
-        }
-        (all > 0).then_some(2 * near >= all)
-    }
-
-    /// Whether a time of a source is near that of most others in its timeline, to the deadline.
-    #[must_use]
-    pub fn is_in_step(&self, source: usize, time: u64, at: Moment) -> bool {
-        let line = self.each[source].line;
-        line == OTHER || self.is_near(source, line, time, at, self.tolerance) != Some(false)
-    }
-
-    /// Whether two times are no further apart than the deadline.
-    #[must_use]
-    #[inline]
-    pub fn are_close(&self, earlier: u64, later: u64) -> bool {
-        later.saturating_sub(earlier) <= self.tolerance
-    }
-
-    /// Whether others in the timeline of a source have been heard within the last deadline.
-    #[must_use]
-    pub fn has_company(&self, source: usize, at: Moment) -> bool {
-        let recent = |clock: &Clock| at <= clock.heard.after(self.options.deadline);
-        let mut others = self.voters(self.each[source].line, at);
-        others.any(|(n, clock)| n != source && recent(clock))
-    }
-
-    /// Puts a source into a timeline, at a time.
-    fn enter(&mut self, source: usize, line: Line, time: u64, at: Moment) {
-        let on_trial = self.is_on_trial();
-        let clock = &mut self.each[source];
-        if line == OTHER {
-            if clock.line == MAIN && clock.is_known && !clock.off && on_trial {
-                clock.before = Some((clock.said, clock.heard));
-            }
-            clock.off = false;
-        } else {
-            clock.before = None;
-            clock.agreed += 1;
-            clock.off &= clock.agreed < AGREED;
-        }
-        if clock.line != line {
-            clock.probe_due = NEVER;
-        }
-        (clock.line, clock.said, clock.heard) = (line, time, at);
-        clock.is_known = true;
-        self.set_probe(source, time, at);
-        self.count_trial(source);
-        self.set_plain(source);
-    }
-
     /// Notes whether a source needs no more than the check that it goes on.
     fn set_plain(&mut self, source: usize) {
         let on_trial = self.is_on_trial();
@@ -515,65 +266,12 @@ impl Clocks {
         (0..self.each.len()).for_each(|source| self.set_plain(source));
     }
 
-    /// What the sources of a timeline say to a time: those that have come to it, against those that
-    /// have been heard since `since` and have not, or up to a deadline before, and are further behind
-    /// than that.
-    #[must_use]
-    pub fn vote(&self, line: Line, time: u64, since: Moment, now: Moment) -> Vote {
-        let (mut reached, mut behind) = (0, 0);
-        for (_, clock) in self.voters(line, now) {
-            let has = clock.has_come_to(time, self.options.grain);
-            reached += usize::from(has);
-            let far = clock.is_far_behind(time, self.tolerance, since, self.options.deadline);
-            behind += usize::from(!has && (clock.heard >= since || far));
-        }
-        if behind > reached {
-            Vote::Ahead
-        } else if behind == reached && behind > 0 {
-            Vote::Tie
-        } else {
-            Vote::Reached
-        }
-    }
-
     fn put_off(&mut self, source: usize) {
         self.strays[source] += 1;
         let clock = &mut self.each[source];
         (clock.off, clock.agreed, clock.late, clock.lags) = (true, 0, 0, 0);
         (clock.line, clock.before, clock.probe_due) = (MAIN, None, NEVER);
         self.set_plain(source);
-    }
-
-    /// The first fragment of a frame of `source`, of `time`, is behind `floor`, the end of what was
-    /// closed in its timeline.
-    pub fn late(&mut self, source: usize, time: u64, floor: u64, at: Moment) -> Late {
-        let line = self.each[source].line;
-        // It may have come so far itself, and have a second fragment for what was closed.
-        let grain = self.options.grain;
-        let last = floor.saturating_sub(1);
-        let own = self.each[source].has_come_to(last, grain);
-        let (mut reached, mut behind) = (usize::from(own), usize::from(!own));
-        for (_, clock) in self.voters(line, at).filter(|&(n, _)| n != source) {
-            let has = clock.has_come_to(last, grain);
-            reached += usize::from(has);
-            behind += usize::from(!has);
-        }
-        // Its clock may be right, and its frames slow.
-        let in_step = self.is_in_step(source, time, at);
-        let off = self.each[source].off;
-        if !off && behind > reached {
-            return Late::StepBack;
-        }
-        let always = self.count_late(source, at);
-        if off || in_step || !always {
-            return Late::Refused(Cause::Late);
-        }
-        if behind == reached && self.other == Other::Unused {
-            self.leave_behind(source, floor, at);
-            return Late::Moved;
-        }
-        self.put_off(source);
-        Late::Refused(Cause::ClockSkew)
     }
 }
 

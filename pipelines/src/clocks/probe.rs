@@ -1,7 +1,8 @@
 //! Compares a time that a source said with what the others have come to a deadline later.
 
-use super::clock::NEVER;
-use super::{Clocks, LATE_RUN, MAIN, OTHER, Other, TIES, Vote};
+use super::clock::{MAIN, NEVER, OTHER};
+use super::outcome::Vote;
+use super::{Clocks, LATE_RUN, Other, TIES};
 use crate::stage::Moment;
 
 impl Clocks {

@@ -5,8 +5,9 @@ use std::cmp::Ordering;
 
 use pollux_pmd::Cause;
 
-use super::clock::NEVER;
-use super::{Change, Clocks, LATE_RUN, MAIN, OTHER, Other};
+use super::clock::{MAIN, NEVER, OTHER};
+use super::outcome::Change;
+use super::{Clocks, LATE_RUN, Other};
 use crate::stage::Moment;
 
 impl Clocks {

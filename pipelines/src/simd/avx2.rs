@@ -19,8 +19,8 @@ use std::ops::{Add, BitAnd, BitOr, Div, Mul, Sub};
 
 use zerocopy::byteorder::little_endian::U32;
 
-use super::words::{self, LAST, MEMBERS, nth_set};
-use super::{BLOCK, Decoder, Kernel, LANES, Lanes, TABLE, Words};
+use super::lanes::{Kernel, LANES, Lanes, TABLE};
+use super::words::{self, BLOCK, Decoder, LAST, MEMBERS, Words, nth_set};
 
 /// Lanes of a register.
 const HALF: usize = LANES / 2;

@@ -20,7 +20,8 @@ use std::ops::{Add, BitAnd, BitOr, Div, Mul, Sub};
 
 use zerocopy::byteorder::little_endian::U32;
 
-use super::{BLOCK, Decoder, Kernel, LANES, Lanes, TABLE, Words, words};
+use super::lanes::{Kernel, LANES, Lanes, TABLE};
+use super::words::{self, BLOCK, Decoder, Words};
 
 /// Proof that the CPU has AVX-512 F, VL, BW, DQ and CD, and BMI 1 and 2, as all servers with
 /// AVX-512 have: there is no other way to make one.

@@ -3,7 +3,7 @@
 use std::array::from_fn;
 use std::ops::{Add, Div, Mul, Sub};
 
-use super::{LANES, Lanes, TABLE};
+use super::lanes::{LANES, Lanes, TABLE};
 
 #[derive(Clone, Copy)]
 pub(super) struct F32s([f32; LANES]);

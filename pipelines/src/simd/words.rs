@@ -4,7 +4,7 @@ use std::ops::{Add, BitAnd, BitOr, Sub};
 
 use zerocopy::byteorder::little_endian::U32;
 
-use super::LANES;
+use super::lanes::LANES;
 
 /// Bytes of a [block](Words::block).
 pub const BLOCK: usize = 64;
@@ -77,7 +77,7 @@ pub trait Words:
     fn nth_set(isa: Self::Isa, bits: u64, n: u32) -> u32;
 }
 
-/// As [`Lanes::gather`](super::Lanes::gather), by the words of the same instructions.
+/// As [`Lanes::gather`](super::lanes::Lanes::gather), by the words of the same instructions.
 #[inline(always)]
 pub(super) fn gather<W: Words>(isa: W::Isa, table: &[u32], index: &[u32; LANES]) -> [u32; LANES] {
     let mut words = [0; LANES];
