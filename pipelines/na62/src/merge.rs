@@ -23,127 +23,30 @@
 //! Memory is bounded by the rings. A source whose ring is full loses its own hits, unless a majority
 //! has come further than its oldest ones: then the windows of those are closed.
 
+mod close;
+mod hit;
 mod line;
 mod options;
 mod source;
+mod window;
 
 use pollux_mempool::time::Tsc;
-use pollux_pipelines::clocks::{Change, ClockOptions, Clocks, Late, Line, MAIN, OTHER, Vote};
+use pollux_pipelines::clocks::{Change, ClockOptions, Clocks, Late, Line, MAIN, OTHER};
 use pollux_pipelines::stage::Moment;
 use pollux_pmd::Cause;
 
+use self::hit::refusal;
+pub use self::hit::{Came, Refusal, SLOT, StampedHit};
 use self::line::Timeline;
 pub use self::options::{MergeCounts, MergeError, MergeOptions};
 use self::source::Waiting;
+pub use self::window::Window;
+pub use crate::l0::Span;
 use crate::l0::{L0Record, L0Stats, MAX_EVENT_HITS};
 use crate::rich::Hit;
 
-/// Units of 25/256 ns in a slot of 25 ns.
-pub const SLOT: u64 = 256;
 /// Latest time that there can be: no sum with it overflows.
 const LAST: u64 = 1 << 62;
-
-/// A hit as a source sends it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StampedHit {
-    /// In units of 25/256 ns.
-    pub time: u64,
-    /// Photomultiplier.
-    pub pm: u16,
-}
-
-/// When hits came.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Came {
-    /// On the time line of the deadlines.
-    pub at: Moment,
-    /// On the clock.
-    pub arrival: Tsc,
-}
-
-/// Why hits were refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// Their window had been closed.
-    Late,
-    /// Too far ahead of where their source was, which came back.
-    Ahead,
-    /// Their source differs from the majority.
-    Skewed,
-    /// The ring of their source was full.
-    Full,
-    /// Of a source that there is not.
-    Unknown,
-}
-
-impl From<Refusal> for Cause {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Late => Self::Late,
-            Refusal::Ahead => Self::OutOfWindow,
-            Refusal::Skewed => Self::ClockSkew,
-            Refusal::Full => Self::NoRoom,
-            Refusal::Unknown => Self::Unsupported,
-        }
-    }
-}
-
-/// That which stands for a cause of the clocks.
-fn refusal(cause: Cause) -> Refusal {
-    match cause {
-        Cause::Late => Refusal::Late,
-        Cause::ClockSkew => Refusal::Skewed,
-        _ => Refusal::Ahead,
-    }
-}
-
-/// Of which time the hits of an event are: that of its window, and a guard on either side of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Span {
-    /// Units of 25/256 ns before and behind the window whose hits are there too. Hits count their
-    /// times from the beginning of the first guard.
-    pub guard: u16,
-    /// Width of the window, in units of 25/256 ns; 0 where all hits are the event's own.
-    pub width: u16,
-}
-
-impl Span {
-    /// Whether what happened at `time`, counted as that of the hits, is this window's. What is not
-    /// is a neighbour's, which has seen it as well.
-    #[must_use]
-    #[inline]
-    pub fn holds(self, time: f32) -> bool {
-        let start = f32::from(self.guard);
-        self.width == 0 || (start..start + f32::from(self.width)).contains(&time)
-    }
-}
-
-/// The hits of one window.
-#[derive(Clone, Copy, Debug)]
-pub struct Window<'a> {
-    /// Where it begins, in units of 25/256 ns.
-    pub start: u64,
-    /// Of which time its hits are.
-    pub span: Span,
-    /// Bit s: source s had come to it, or further, when it was closed, and no frame of it that is
-    /// known to be lost was of this time.
-    pub sources: u64,
-    /// Hits were left out, as a window has no room for more.
-    pub truncated: bool,
-    /// Sources disagreed on the time, and none had a majority.
-    pub disputed: bool,
-    /// Number of the burst that it is of, from 1 on.
-    pub burst: u16,
-    /// When the first of its hits came, on the clock.
-    pub arrival: Tsc,
-    /// Bit s: source s has more hits in it than rings explain.
-    pub hot: u64,
-    /// How many of its hits, the last ones, are of such sources.
-    pub masked: u16,
-    /// Its hits: in the order of the sources, those of each in the order of time. Those of hot sources
-    /// are behind the others.
-    pub hits: &'a [Hit],
-}
 
 /// Merges hits into windows. Allocates when it is made, and not again.
 #[derive(Debug)]
@@ -505,69 +408,6 @@ impl Merge {
                 self.lines[OTHER].clear();
             }
         }
-    }
-
-    /// Closes the windows about which all has been said, or that have been waited for.
-    #[inline]
-    fn close_due(&mut self, now: Moment, out: &mut impl FnMut(Window)) {
-        let mut members = !self.clocks.off();
-        if self.clocks.is_restless() {
-            let others = self.clocks.members(OTHER);
-            if self.clocks.is_disputed() {
-                self.close_line(OTHER, others, now, out);
-            }
-            members &= !others;
-        }
-        self.close_line(MAIN, members, now, out);
-    }
-
-    #[inline]
-    fn close_line(&mut self, line: Line, members: u64, now: Moment, out: &mut impl FnMut(Window)) {
-        let Self { clocks, lines, .. } = self;
-        let is_reached = |time, since| clocks.vote(line, time, since, now) == Vote::Reached;
-        let complete = lines[line].complete(members, now, is_reached);
-        self.close_until(line, complete, out);
-    }
-
-    /// Closes the windows that end, with their guard, before `complete`.
-    #[inline]
-    fn close_until(&mut self, line: Line, complete: u64, out: &mut impl FnMut(Window)) {
-        let reach = self.reach();
-        while let Some(start) = self.lines[line].next() {
-            if start.saturating_add(reach) > complete {
-                break;
-            }
-            self.close(line, start, out);
-        }
-    }
-
-    /// Takes the hits of a window out of the rings; those that the next one shares stay.
-    fn close(&mut self, line: Line, start: u64, out: &mut impl FnMut(Window)) {
-        let MergeOptions { width, guard, .. } = self.options;
-        let taken = self.lines[line].take(start, self.arrival, &mut self.hits);
-        if taken.inside == 0 {
-            return;
-        }
-        let kept = taken.hits.min(MAX_EVENT_HITS);
-        let masked = match taken.hot {
-            0 => 0,
-            hot => self.lines[line].mask_hot(hot, &mut self.hits[..kept]),
-        };
-        self.counts.windows += 1;
-        self.counts.hits += kept as u64;
-        self.counts.overfull += (taken.hits - kept) as u64;
-        out(Window {
-            start,
-            span: Span { guard, width },
-            sources: taken.sources & !self.clocks.off(),
-            truncated: taken.hits > kept,
-            disputed: line == OTHER || self.clocks.is_disputed(),
-            burst: self.clocks.burst(line),
-            arrival: Tsc(self.arrival.0 - taken.age),
-            hot: taken.hot,
-            masked,
-            hits: &self.hits[..kept],
-        });
     }
 }
 

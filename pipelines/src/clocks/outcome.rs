@@ -17,7 +17,7 @@ pub struct News<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Close all events of the main timeline; the other one takes its place, and its burst
-    /// ([`Clocks::take_burst`]).
+    /// ([`Clocks::take_burst`](super::Clocks::take_burst)).
     Adopted,
     /// Forget the other timeline, whose frames are lost for this cause.
     Rejected(Cause),

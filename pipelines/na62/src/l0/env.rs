@@ -6,7 +6,7 @@ use pollux_mempool::{Mempool, PoolCache, PoolError};
 use pollux_pipelines::StageEnv;
 use pollux_pipelines::stage::BATCH;
 
-use super::event::event_pool;
+use super::event::draft::event_pool;
 use super::fragments::fragment_pool;
 use super::stats::L0Stats;
 

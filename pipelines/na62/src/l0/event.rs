@@ -7,7 +7,7 @@
 //!   |<------------ 256 B ------------->|<-- 4 B each, at most MAX_EVENT_HITS -->|
 //! ```
 
-mod draft;
+pub(super) mod draft;
 
 use std::fmt;
 use std::ops::Deref;
@@ -16,9 +16,8 @@ use pollux_mempool::Mbuf;
 use pollux_mempool::time::Tsc;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-pub use self::draft::{Draft, event_pool};
-use super::Verdict;
-use crate::merge::Span;
+use super::span::Span;
+use super::verdict::Verdict;
 use crate::rich::Hit;
 use crate::rich::find::{MAX_RINGS, Ring};
 
@@ -237,7 +236,7 @@ impl<'a> EventView<'a> {
     }
 }
 
-/// All fragments of one event that came in time; made from a [`Draft`].
+/// All fragments of one event that came in time; made from a [`Draft`](super::Draft).
 pub struct Event(Mbuf);
 
 impl Event {

@@ -12,7 +12,7 @@ use pollux_mempool::{Mbuf, Mempool, PoolCache, PoolConfig, PoolError};
 use pollux_pipelines::stage::Moment;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::own_pool;
+use super::pool::own_pool;
 use crate::formats::hits::{EventSink, MAX_HITS};
 use crate::rich::Hit;
 

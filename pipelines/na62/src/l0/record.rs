@@ -4,7 +4,7 @@ use pollux_pmd::event::{EventFlags, EventKind, EventRecord};
 
 use pollux_mempool::time::WireTime;
 
-use super::Decision;
+use super::event::Decision;
 use crate::rich::find::{MAX_RINGS, Ring};
 
 /// Kind of an L0 event in an event queue or an event file.
@@ -293,8 +293,7 @@ impl PrimitiveId {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::l0::{Draft, EventHead, Verdict, event_pool};
-    use crate::merge::Span;
+    use crate::l0::{Draft, EventHead, Span, Verdict, event_pool};
     use crate::rich::Hit;
     use pollux_mempool::PoolConfig;
     use pollux_mempool::time::Tsc;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use pollux_pipelines::clocks::{Clocks, News};
 use pollux_pmd::Count;
 
-use super::MAX_SOURCES;
+/// Most sources of one event.
+pub const MAX_SOURCES: usize = 16;
 
 /// Defines counters, and what they were of a stretch of a run.
 macro_rules! counters {

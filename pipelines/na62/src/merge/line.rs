@@ -6,8 +6,9 @@ use pollux_mempool::time::{Ns, Tsc};
 use pollux_pipelines::clocks::LIVE;
 use pollux_pipelines::stage::Moment;
 
+use super::hit::{Came, StampedHit};
+use super::options::MergeOptions;
 use super::source::{Source, Waiting};
-use super::{Came, MergeOptions, StampedHit};
 use crate::l0::MAX_EVENT_HITS;
 use crate::rich::Hit;
 

@@ -2,7 +2,7 @@
 
 use pollux_mempool::time::Ns;
 
-use super::SLOT;
+use super::hit::SLOT;
 
 /// Options of a [`Merge`](super::Merge), times in units of 25/256 ns unless they say otherwise.
 #[derive(Clone, Copy, Debug)]

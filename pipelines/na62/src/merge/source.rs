@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use pollux_mempool::time::Tsc;
 use pollux_pipelines::stage::Moment;
 
-use super::{SLOT, StampedHit};
+use super::hit::{SLOT, StampedHit};
 
 /// A hit that waits, in 16 bytes.
 #[derive(Clone, Copy, Debug, Default)]

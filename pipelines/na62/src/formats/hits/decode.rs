@@ -5,10 +5,12 @@
 //! still being added up: sums over sixteen lanes, of which those where a code begins are kept. Each
 //! event waits for the length of the one before, so the masks are there before the first is looked at.
 
-use pollux_pipelines::simd::{BLOCK, Decoder, LANES, Words};
+use pollux_pipelines::simd::{BLOCK, Decoder, LANES, Simd, Words};
 
-use super::{Events, FormatError, HitsFrame, MAX_HITS, PMS, gap_code};
+use super::frame::{Events, HitsFrame, HitsHeader, MAX_HITS, gap_code};
+use crate::formats::FormatError;
 use crate::rich::Hit;
+use crate::rich::geometry::PMS;
 
 /// Bytes of indices of an event that is read in this way; one with more is read code by code.
 const CODES: usize = 2 * LANES;
@@ -103,6 +105,39 @@ impl EventSink for Decoded {
 
     fn refuse(&mut self) {
         self.clear();
+    }
+}
+
+impl<'a> HitsFrame<'a> {
+    /// Checks the frame in `bytes`, a whole UDP payload, and shows all its events to `sink`, in one
+    /// pass by `simd`.
+    ///
+    /// # Errors
+    /// As of [`HitsFrame::parse`]; `sink` was told to refuse what it was shown then.
+    #[inline]
+    pub fn decode(
+        bytes: &'a [u8],
+        simd: Simd,
+        sink: &mut impl EventSink,
+    ) -> Result<Self, FormatError> {
+        HitsHeader::parse(bytes)?.decode(simd, sink)
+    }
+}
+
+impl<'a> HitsHeader<'a> {
+    /// As [`HitsFrame::decode`].
+    ///
+    /// # Errors
+    /// As of [`HitsFrame::parse`].
+    #[inline]
+    pub fn decode(
+        self,
+        simd: Simd,
+        sink: &mut impl EventSink,
+    ) -> Result<HitsFrame<'a>, FormatError> {
+        let frame = &self.0;
+        simd.decode(Fill { frame, to: sink })?;
+        Ok(self.0)
     }
 }
 

@@ -3,6 +3,9 @@ use pollux_pipelines::simd::Simd;
 use proptest::prelude::*;
 
 use super::*;
+use crate::formats::{FormatError, WriteError};
+use crate::rich::Hit;
+use crate::rich::geometry::PMS;
 
 const NO_HITS: [Hit; MAX_HITS] = [Hit { pm: 0, fine: 0 }; MAX_HITS];
 

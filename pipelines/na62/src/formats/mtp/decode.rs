@@ -6,7 +6,8 @@
 
 use pollux_pipelines::simd::{Decoder, LANES, Simd, Words};
 
-use super::{MAX_PRIMITIVES, MtpPacket, Primitive};
+use super::packet::{MAX_PRIMITIVES, MtpPacket, Primitive};
+use crate::formats::FormatError;
 
 /// Places of a column: a vector is stored whole, wherever its first lane belongs.
 const PLACES: usize = MAX_PRIMITIVES + LANES;
@@ -56,17 +57,31 @@ impl Decoded {
         })
     }
 
-    pub(super) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.len = 0;
     }
 
     /// Takes the primitives of a packet, as far as there is room: it may have more than it
     /// announces. Returns how many.
     #[inline]
-    pub(super) fn fill(&mut self, packet: &MtpPacket) -> usize {
+    fn fill(&mut self, packet: &MtpPacket) -> usize {
         let to = &mut *self;
         to.simd.decode(Fill { packet, to });
         self.len
+    }
+}
+
+impl<'a> MtpPacket<'a> {
+    /// Checks the packet in `bytes`, and decodes all its primitives into `decoded`, in one pass.
+    ///
+    /// # Errors
+    /// As of [`MtpPacket::parse`]; `decoded` is empty then.
+    #[inline]
+    pub fn decode(bytes: &'a [u8], decoded: &mut Decoded) -> Result<Self, FormatError> {
+        decoded.clear();
+        let packet = Self::header(bytes)?;
+        let checked = packet.has(decoded.fill(&packet));
+        checked.inspect_err(|_| decoded.clear())
     }
 }
 

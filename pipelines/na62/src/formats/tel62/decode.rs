@@ -2,7 +2,8 @@
 
 use pollux_pipelines::simd::{Decoder, LANES, Simd, Words};
 
-use super::{Edge, FormatError, LEADING, MAX_WORDS, NO_EDGE, TIME, Tel62};
+use super::data::{Edge, LEADING, MAX_WORDS, NO_EDGE, TIME, Tel62};
+use crate::formats::FormatError;
 
 /// Places of a column: a vector is stored whole, wherever its first lane belongs.
 const PLACES: usize = MAX_WORDS + LANES;
@@ -56,13 +57,13 @@ impl Decoded {
         })
     }
 
-    pub(super) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.len = 0;
     }
 
     /// Checks and takes the edges of an event; none if it is refused.
     #[inline]
-    pub(super) fn fill(&mut self, data: &Tel62, timestamp: u32) -> Result<(), FormatError> {
+    fn fill(&mut self, data: &Tel62, timestamp: u32) -> Result<(), FormatError> {
         let to = &mut *self;
         let simd = to.simd;
         let filled = simd.decode(Fill {
@@ -71,6 +72,25 @@ impl Decoded {
             to,
         });
         filled.inspect_err(|_| self.clear())
+    }
+}
+
+impl<'a> Tel62<'a> {
+    /// Checks the payload of an event at slot `timestamp` of its burst, and decodes all its edges
+    /// into `decoded`, in one pass.
+    ///
+    /// # Errors
+    /// As of [`Tel62::parse`]; `decoded` is empty then.
+    #[inline]
+    pub fn decode(
+        payload: &'a [u8],
+        timestamp: u32,
+        decoded: &mut Decoded,
+    ) -> Result<Self, FormatError> {
+        decoded.clear();
+        let data = Self::board(payload)?;
+        decoded.fill(&data, timestamp)?;
+        Ok(data)
     }
 }
 

@@ -2,7 +2,9 @@
 use pollux_pipelines::simd::Simd;
 use proptest::prelude::*;
 
+use super::data::MAX_WORDS;
 use super::*;
+use crate::formats::{FormatError, WriteError};
 
 /// Every way to read these bytes gives the same.
 fn check_agree(payload: &[u8], timestamp: u32) -> Result<(), TestCaseError> {

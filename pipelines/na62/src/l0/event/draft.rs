@@ -6,8 +6,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::{
     BUILT, COMPLETE, DISPUTED, Event, EventHead, FRONT, Front, Head, MAX_EVENT_HITS, TRUNCATED,
 };
-use crate::l0::own_pool;
-use crate::merge::Span;
+use crate::l0::pool::own_pool;
+use crate::l0::span::Span;
 use crate::rich::Hit;
 
 /// Hits that are copied at once: a line of the cache.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 use pollux_mempool::{Mempool, PoolConfig};
 
+use super::draft::{Draft, event_pool};
 use super::*;
 
 fn hits(pms: std::ops::Range<u16>) -> Vec<Hit> {

@@ -2,7 +2,7 @@
 
 use pollux_pipelines::simd::Lanes;
 
-use super::Circles;
+use super::circles::Circles;
 use super::points::{Alike, Points};
 
 /// For two sets of circles the sum over the points in the road of 1 - (distance / road)^2: how many

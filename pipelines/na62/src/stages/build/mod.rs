@@ -15,6 +15,8 @@
 //!   followed, and forgotten when none does.
 //! - Without a majority events of both timelines are closed, and marked as disputed.
 
+mod close;
+mod options;
 mod timeline;
 
 use std::collections::VecDeque;
@@ -26,59 +28,18 @@ use pollux_pipelines::StageEnv;
 use pollux_pipelines::clocks::{Change, ClockOptions, Clocks, Late, Line, MAIN, OTHER, Vote};
 use pollux_pipelines::stage::{Batch, Moment, Sink, Stage};
 use pollux_pmd::Cause;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
+pub use self::options::BuildOptions;
+use self::options::MAX_OPEN;
 use self::timeline::{Open, Timeline};
 use super::fate::{Fate, Fates};
-use super::limits::{HOT_HITS, MAX_DEADLINE_US, MAX_WINDOW, check_hot, check_sources, check_times};
+use super::limits::{MAX_WINDOW, check_hot, check_sources, check_times};
 use crate::formats::hits::MAX_HITS;
 use crate::l0::{
-    Apart, Closed, Draft, Event, EventHead, Fragment, Fragments, L0Record, L0Stats, MAX_SOURCES,
-    make_events, stats,
+    Apart, Draft, Event, Fragment, Fragments, L0Record, L0Stats, MAX_SOURCES, make_events, stats,
 };
-use crate::merge::{SLOT, Span};
+use crate::merge::SLOT;
 use crate::rich::Hit;
-
-/// Options of `build`: events of fragments whose time stamps fall into one window.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct BuildOptions {
-    /// Width of an event in slots of 25 ns, at most 128: fragments whose time stamps fall into the
-    /// same window are one event, and times of its hits count from the window's beginning. A source
-    /// has one fragment in a window; a second one is a duplicate.
-    #[schemars(range(min = 1, max = MAX_WINDOW), extend("x-unit" = "slots of 25 ns"))]
-    pub window_slots: u64,
-    /// How long an event waits for its sources: from the arrival of its first fragment, and again
-    /// from when most sources have contributed.
-    #[schemars(range(min = 1, max = MAX_DEADLINE_US), extend("x-unit" = "us"))]
-    pub deadline_us: u64,
-    /// How far a time stamp may be ahead of the last one of its source, beyond the time that has
-    /// passed, and of the other sources; in time of the detector, and more than the deadline.
-    #[schemars(range(min = 2), extend("x-unit" = "us"))]
-    pub horizon_us: u64,
-    /// Most events that may be open at once.
-    #[schemars(range(min = 2, max = MAX_OPEN), extend("x-unit" = "events"))]
-    pub max_open: usize,
-    /// Most hits of a source in an event: a source with more is hot, and its hits are masked.
-    #[schemars(range(min = 1), extend("x-unit" = "hits"))]
-    pub hot_hits: u16,
-}
-
-impl Default for BuildOptions {
-    fn default() -> Self {
-        Self {
-            window_slots: 1,
-            deadline_us: 300,
-            horizon_us: 100_000,
-            max_open: 4096,
-            hot_hits: HOT_HITS,
-        }
-    }
-}
-
-/// Most events that may be open at once.
-const MAX_OPEN: usize = 1 << 20;
 
 /// Buffers that are asked for before they are needed: they were last used by whoever took the
 /// events at the end of the chain. Half of them at a time, so that they are waited for together.
@@ -86,10 +47,6 @@ const AHEAD: usize = 16;
 
 /// Nanoseconds of a slot.
 const SLOT_NS: u64 = 25;
-
-/// How often, in parts of the deadline, it is asked whether a majority has come to an event that
-/// was held at its deadline.
-const LOOKS: u64 = 8;
 
 /// The frame whose fragments are being taken.
 #[derive(Clone, Copy)]
@@ -482,99 +439,6 @@ impl Build {
         self.stats.events.forced.add(1);
         self.close_oldest(line, out);
         Ok(place)
-    }
-
-    fn close_all(&mut self, line: Line, out: &mut impl Sink<Event>) {
-        while !self.lines[line].open.is_empty() {
-            self.close_oldest(line, out);
-        }
-    }
-
-    fn close_oldest(&mut self, line: Line, out: &mut impl Sink<Event>) {
-        let Some(mut open) = self.lines[line].close() else {
-            return;
-        };
-        let masked = match open.hot {
-            0 => 0,
-            hot => {
-                self.stats.count_hot(hot.into());
-                open.mask_hot()
-            }
-        };
-        open.leave(&mut self.alone);
-        let complete = open.sources == self.all && !open.truncated;
-        let hits = open.draft.hits();
-        let disputed = line == OTHER || self.clocks.is_disputed();
-        let closed = Closed {
-            sources: open.sources.into(),
-            shared: open.count >= self.majority,
-            complete,
-            truncated: open.truncated,
-            disputed,
-            hits: hits.into(),
-        };
-        self.stats.count_event(&closed, Some(&mut self.apart));
-        let head = EventHead {
-            timestamp: open.key * self.window,
-            sources: open.sources,
-            complete,
-            truncated: open.truncated,
-            disputed,
-            burst: self.clocks.burst(line),
-            hits,
-            masked,
-            arrival: open.arrival,
-        };
-        out.push(open.draft.finish(&head, Span::default()));
-    }
-
-    /// Closes, from the oldest on, what is complete.
-    #[inline]
-    fn close_complete(&mut self, out: &mut impl Sink<Event>) {
-        if self.clocks.is_disputed() {
-            self.close_due(Moment(0), out);
-            return;
-        }
-        while let Some(oldest) = self.lines[MAIN].open.front()
-            && oldest.sources == self.all
-        {
-            self.close_oldest(MAIN, out);
-        }
-    }
-
-    /// Closes, from the oldest on, what is complete or has waited until `now`.
-    fn close_due(&mut self, now: Moment, out: &mut impl Sink<Event>) {
-        let mut expected = self.all;
-        if self.clocks.is_disputed() {
-            // Those of the other timeline are not waited for.
-            let others = self.clocks.members(OTHER) as u16;
-            expected &= !others;
-            self.close_line(OTHER, others, now, out);
-        }
-        self.close_line(MAIN, expected, now, out);
-    }
-
-    fn close_line(&mut self, line: Line, expected: u16, now: Moment, out: &mut impl Sink<Event>) {
-        while let Some(oldest) = self.lines[line].open.front_mut() {
-            if oldest.sources & expected != expected {
-                if oldest.deadline > now {
-                    break;
-                }
-                if self.clocks.vote(line, oldest.key, oldest.since, now) != Vote::Reached {
-                    // Most sources are alive, and not there yet.
-                    oldest.since = Moment(now.0.saturating_sub(self.deadline.0));
-                    oldest.deadline = now.after(Ns((self.deadline.0 / LOOKS).max(1)));
-                    oldest.held = true;
-                    break;
-                }
-                if std::mem::take(&mut oldest.held) {
-                    // The others have as long as they have for any event.
-                    (oldest.since, oldest.deadline) = (now, now.after(self.deadline));
-                    break;
-                }
-            }
-            self.close_oldest(line, out);
-        }
     }
 }
 
