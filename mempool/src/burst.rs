@@ -5,7 +5,8 @@ use core::mem::MaybeUninit;
 use core::ops::{Deref, DerefMut};
 use core::ptr;
 
-use crate::mbuf::{Mbuf, RawMbuf};
+use crate::buffers::RawMbuf;
+use crate::mbuf::Mbuf;
 
 /// Up to `N` owned buffers in order. The first `len` slots are filled.
 ///

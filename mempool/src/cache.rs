@@ -6,9 +6,10 @@
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
+use crate::buffers::{Extent, PoolInner, RawMbuf};
 use crate::burst::{Burst, BurstMut};
-use crate::mbuf::{Extent, Mbuf, RawMbuf};
-use crate::pool::{Mempool, PoolError, PoolInner};
+use crate::mbuf::Mbuf;
+use crate::pool::{Mempool, PoolError};
 use crate::stock::{MAX_STOCK, Stock};
 
 /// Free buffers of one pool, for one poll loop. Flushes itself into the pool when dropped.
@@ -23,6 +24,16 @@ pub struct PoolCache {
 
 // SAFETY: the cache owns the buffers in it, and its pool can be used from any thread.
 unsafe impl Send for PoolCache {}
+
+impl Mempool {
+    /// A cache for one poll loop that holds up to `size` free buffers of this pool.
+    ///
+    /// # Errors
+    /// A size below 2, above the largest one, or above the pool's own.
+    pub fn cache(&self, size: usize) -> Result<PoolCache, PoolError> {
+        PoolCache::new(self.clone(), size)
+    }
+}
 
 impl PoolCache {
     pub(crate) fn new(pool: Mempool, size: usize) -> Result<Self, PoolError> {

@@ -6,7 +6,8 @@ use core::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
-use crate::mbuf::{Mbuf, RawMbuf, Segments};
+use crate::buffers::RawMbuf;
+use crate::mbuf::{Mbuf, Segments};
 use crate::time::{Tsc, WireTime};
 
 /// A frame that nobody can change any more, and that can be cloned: a clone costs one atomic
@@ -17,6 +18,15 @@ pub struct Frozen(RawMbuf);
 unsafe impl Send for Frozen {}
 // SAFETY: as above.
 unsafe impl Sync for Frozen {}
+
+impl Mbuf {
+    /// Makes the frame read-only and shareable; nothing is copied.
+    #[must_use]
+    #[inline]
+    pub fn freeze(self) -> Frozen {
+        Frozen::new(self)
+    }
+}
 
 impl Frozen {
     pub(crate) fn new(mbuf: Mbuf) -> Self {

@@ -32,6 +32,7 @@
 
 mod beside;
 mod box_ring;
+mod buffers;
 mod burst;
 mod cache;
 mod depot;

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::buffers::RawMbuf;
 use crate::burst::BurstMut;
 use crate::ends::Ends;
-use crate::mbuf::{Mbuf, RawMbuf};
+use crate::mbuf::Mbuf;
 use crate::ring::{RingError, spsc};
 
 /// Makes a ring that holds up to `capacity` buffers.

@@ -4,108 +4,20 @@
 mod config;
 mod rooms;
 
-use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
 use std::sync::Arc;
 
-use crate::beside::{Beside, Element};
+use crate::buffers::{Extent, Header, Place, PoolInner, RawMbuf};
 use crate::burst::Burst;
-use crate::cache::PoolCache;
 use crate::depot::Depot;
-use crate::mbuf::{Extent, Header, MAX_SEGMENTS, Mbuf, Place, RawMbuf};
+use crate::mbuf::{MAX_SEGMENTS, Mbuf};
 use crate::region::{HUGE_PAGE, MemoryRegion};
 use crate::time::{Tsc, WireTime};
 
+pub use crate::buffers::PoolId;
 pub use config::{MAX_BUFFERS, MAX_ROOM, PoolConfig, PoolError};
 pub use rooms::Rooms;
-
-/// Identity of a pool, for comparison only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PoolId(usize);
-
-impl PoolId {
-    #[inline]
-    pub(crate) fn of(pool: NonNull<PoolInner>) -> Self {
-        Self(pool.addr().get())
-    }
-}
-
-/// The pool itself: lives until all handles are dropped and all buffers are back.
-pub(crate) struct PoolInner {
-    depot: Depot<RawMbuf>,
-    /// The first byte of `region`.
-    start: NonNull<u8>,
-    rooms: Rooms,
-    region: Arc<MemoryRegion>,
-    /// One header for each buffer, in memory that nobody else is told of.
-    headers: MemoryRegion,
-    data_room: u32,
-    /// What the header of a free buffer holds.
-    fresh: Extent,
-}
-
-impl PoolInner {
-    /// What the header of a free buffer holds.
-    #[inline]
-    pub(crate) fn fresh(&self) -> &Extent {
-        &self.fresh
-    }
-
-    /// Bytes of a buffer's room.
-    #[inline]
-    pub(crate) fn stride(&self) -> usize {
-        self.rooms.stride()
-    }
-
-    /// The byte at this offset of the region.
-    #[inline]
-    pub(crate) fn at(&self, offset: usize) -> *mut u8 {
-        self.start.as_ptr().wrapping_add(offset)
-    }
-
-    /// Number of the buffer with this header.
-    #[inline]
-    pub(crate) fn index(&self, header: &Header) -> u32 {
-        let first = self.headers.as_ptr().addr().get();
-        ((core::ptr::from_ref(header).addr() - first) / size_of::<Header>()) as u32
-    }
-
-    /// Returns a buffer to the depot from any thread, and frees the pool if it was the last one of a
-    /// pool without handles. No other thread ever waits for the caller, wherever it is preempted.
-    ///
-    /// # Safety
-    /// `raw` is an unreturned buffer of `pool`, reset, whose ownership the caller gives up here.
-    #[inline]
-    pub(crate) unsafe fn give_back(pool: NonNull<PoolInner>, raw: RawMbuf) {
-        // SAFETY: the pool and the buffer's header live at least until it is back.
-        let number = unsafe { pool.as_ref().index(raw.0.as_ref()) } as usize;
-        // SAFETY: as above.
-        let complete = unsafe { Depot::give_back(&raw const (*pool.as_ptr()).depot, number) };
-        if complete {
-            // SAFETY: `give_back` says so to one thread only, and nobody else can reach the pool.
-            drop(unsafe { Box::from_raw(pool.as_ptr()) });
-        }
-    }
-
-    /// Returns buffers to the depot by the way of poll loops, many at a time.
-    ///
-    /// # Safety
-    /// `raws` are unreturned buffers of this pool, reset, whose ownership the caller gives up here.
-    #[inline]
-    pub(crate) unsafe fn put(&self, raws: &[RawMbuf]) {
-        self.depot.put(raws);
-    }
-
-    /// Fills `out` from the depot as far as it goes.
-    #[inline]
-    pub(crate) fn take(&self, out: &mut [MaybeUninit<RawMbuf>]) -> usize {
-        let first = self.headers.as_ptr().cast::<Header>();
-        // SAFETY: the stack holds numbers of this pool's headers, which lie one behind the other.
-        let of = |number: usize| RawMbuf(unsafe { first.add(number) });
-        self.depot.pop(out, of)
-    }
-}
 
 /// The last of these closes the pool.
 struct Handle(NonNull<PoolInner>);
@@ -213,14 +125,6 @@ impl Mempool {
         self.0.0
     }
 
-    /// A cache for one poll loop that holds up to `size` free buffers of this pool.
-    ///
-    /// # Errors
-    /// A size below 2, above the largest one, or above the pool's own.
-    pub fn cache(&self, size: usize) -> Result<PoolCache, PoolError> {
-        PoolCache::new(self.clone(), size)
-    }
-
     /// Takes one buffer from the depot, without a cache: at the ring that the caches of poll loops
     /// refill from, which wait for a thread that is preempted inside.
     #[must_use]
@@ -307,19 +211,6 @@ impl Mempool {
     #[must_use]
     pub fn rooms(&self) -> Rooms {
         self.inner().rooms
-    }
-
-    /// The way between its buffers and an array that has an element for each of them, and that begins
-    /// at `elements`.
-    ///
-    /// # Safety
-    /// From `elements` on there are [`buffers`](Self::buffers) elements that begin
-    /// [`E::SPACING`](Element::SPACING) bytes apart, all in one allocation, which stays where it is for
-    /// as long as what this returns is used.
-    #[must_use]
-    pub unsafe fn beside<E: Element>(&self, elements: NonNull<u8>) -> Beside<E> {
-        // SAFETY: by the caller's promise; the headers are the pool's own.
-        unsafe { Beside::new(self, self.inner().headers.as_ptr().cast(), elements) }
     }
 
     /// The memory that the buffers' rooms lie in, to be made known to a device: bytes of frames

@@ -14,10 +14,12 @@ use core::arch::x86_64::{
 use core::mem::MaybeUninit;
 use core::mem::offset_of;
 use core::ptr::{self, NonNull};
-use std::arch::is_x86_feature_detected;
 
-use super::{Arrivals, Beside, Element, WINDOW, Words};
-use crate::mbuf::{Extent, Header, Mbuf, RawMbuf};
+use super::array::Beside;
+use super::element::{Arrivals, Element, WINDOW, Words};
+use super::isa::Isa;
+use crate::buffers::{Extent, Header, RawMbuf};
+use crate::mbuf::Mbuf;
 
 /// Frames of a turn: so many addresses are in one register.
 pub(super) const FRAMES: usize = 8;
@@ -37,18 +39,7 @@ const SEGMENTS: usize = offset_of!(Extent, segments);
 const LEN: usize = offset_of!(Extent, len);
 const TOTAL: usize = offset_of!(Extent, total);
 
-/// Proof that the CPU has AVX-512 F, BW and VBMI: there is no other way to make one.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Isa(());
-
 impl Isa {
-    pub(super) fn detect() -> Option<Self> {
-        (is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512vbmi"))
-        .then_some(Self(()))
-    }
-
     /// [`Beside::receive`]: turns of eight in front of the first that has a frame which is not plain,
     /// or may be too long, and the rest one by one.
     ///

@@ -3,7 +3,8 @@
 
 use core::ptr::{self, NonNull};
 
-use super::{Arrivals, Beside, Element, WINDOW, avx512};
+use super::isa::Isa;
+use super::{Arrivals, Beside, Element, WINDOW};
 use crate::mbuf::Mbuf;
 use crate::region::PageSize;
 use crate::time::Tsc;
@@ -59,8 +60,8 @@ unsafe impl Element for Large {
 }
 
 /// The ways that this CPU has, the plain one first.
-fn ways() -> impl Iterator<Item = Option<avx512::Isa>> {
-    let vectors = avx512::Isa::detect();
+fn ways() -> impl Iterator<Item = Option<Isa>> {
+    let vectors = Isa::detect();
     if vectors.is_none() {
         println!("skipped: eight frames at a time: this CPU lacks AVX-512 VBMI");
     }
@@ -76,11 +77,11 @@ struct Side {
 }
 
 impl Side {
-    fn new(vectors: Option<avx512::Isa>, data_room: usize) -> Self {
+    fn new(vectors: Option<Isa>, data_room: usize) -> Self {
         Self::with_headroom(vectors, data_room, PoolConfig::default().headroom)
     }
 
-    fn with_headroom(vectors: Option<avx512::Isa>, data_room: usize, headroom: usize) -> Self {
+    fn with_headroom(vectors: Option<Isa>, data_room: usize, headroom: usize) -> Self {
         let pool = Mempool::new(PoolConfig {
             buffers: BUFFERS,
             data_room,

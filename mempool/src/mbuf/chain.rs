@@ -3,8 +3,8 @@
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 
-use super::{Mbuf, RawMbuf};
-use crate::pool::PoolInner;
+use super::handle::Mbuf;
+use crate::buffers::{PoolInner, RawMbuf};
 
 /// Longest chain of segments that a frame may have.
 pub(crate) const MAX_SEGMENTS: u16 = 1024;

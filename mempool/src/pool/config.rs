@@ -1,12 +1,14 @@
 //! What a pool shall be, and why it cannot.
 
-use super::Rooms;
-use crate::mbuf::{Header, LINE, Place};
+use super::rooms::Rooms;
+use crate::buffers::{Header, LINE, Place};
 use crate::region::{BASE_PAGE, HUGE_PAGE, Lock, MemoryRegion, PageSize, RegionError};
 use crate::ring::RingError;
 
 /// Most buffers that a pool may have.
 pub const MAX_BUFFERS: usize = 1 << 26;
+
+const _: () = assert!(MAX_BUFFERS <= crate::returns::MAX_ELEMENTS);
 
 /// Largest headroom and data room together, in bytes.
 pub const MAX_ROOM: usize = 1 << 20;

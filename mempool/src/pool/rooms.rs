@@ -47,7 +47,7 @@ impl Rooms {
     }
 
     #[inline]
-    pub(super) fn stride(&self) -> usize {
+    pub(crate) fn stride(&self) -> usize {
         self.stride
     }
 

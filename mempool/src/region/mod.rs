@@ -2,7 +2,9 @@
 
 mod error;
 mod guard;
+mod pages;
 mod shortage;
+mod span;
 mod sys;
 
 use core::fmt;
@@ -11,58 +13,18 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{MemfdFlags, SealFlags};
-use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::fs::SealFlags;
+use rustix::mm::Advice;
 use rustix::process::Resource;
 
 pub use error::RegionError;
 pub use guard::BusErrorGuard;
+pub use pages::PageSize;
+pub(crate) use pages::{BASE_PAGE, HUGE_PAGE};
 use shortage::Shortage;
 pub use shortage::tell_shortage;
+use span::{Span, create};
 pub(crate) use sys::available_memory;
-
-/// Size of a normal page, and of a guard.
-pub(crate) const BASE_PAGE: usize = 4096;
-
-/// Size of the smaller hugepages.
-pub(crate) const HUGE_PAGE: usize = 2 << 20;
-
-/// The size of the pages that a region is made of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PageSize {
-    /// The largest of the others that is not larger than the region and that can be had. Each
-    /// step down is logged with its reason; [`tell_shortage`] has the remedy for all regions.
-    #[default]
-    Auto,
-    /// Normal pages.
-    Kib4,
-    /// Hugepages of 2 MiB.
-    Mib2,
-    /// Hugepages of 1 GiB.
-    Gib1,
-}
-
-impl PageSize {
-    /// Bytes of such a page, where it is of one size.
-    pub(crate) const fn bytes(self) -> Option<usize> {
-        match self {
-            Self::Auto => None,
-            Self::Kib4 => Some(BASE_PAGE),
-            Self::Mib2 => Some(HUGE_PAGE),
-            Self::Gib1 => Some(1 << 30),
-        }
-    }
-
-    /// What to try for a region of `len` bytes, in this order.
-    fn candidates(self, len: usize) -> impl Iterator<Item = usize> {
-        let all = [Self::Gib1, Self::Mib2, Self::Kib4].into_iter();
-        all.filter_map(Self::bytes)
-            .filter(move |&page| match self.bytes() {
-                None => page <= len || page == BASE_PAGE,
-                Some(asked) => page == asked,
-            })
-    }
-}
 
 /// Whether the kernel may ever take the pages away. Hugepages always stay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -450,147 +412,9 @@ impl fmt::Debug for MemoryRegion {
     }
 }
 
-/// Addresses that we own: `len` bytes from `start`, and around them a reservation which makes any
-/// access fault. Unmapped when dropped.
-struct Span {
-    start: NonNull<u8>,
-    len: usize,
-    reserved: NonNull<u8>,
-    reserved_len: usize,
-}
-
-// SAFETY: the span is an address range that it owns; it gives out pointers only, and whoever
-// dereferences one answers for races.
-unsafe impl Send for Span {}
-// SAFETY: as above; all methods only read plain fields.
-unsafe impl Sync for Span {}
-
-impl Span {
-    /// Reserves `len` bytes aligned to `page`, with at least one guard page on either side.
-    fn reserve(len: usize, page: usize) -> rustix::io::Result<Self> {
-        let reserved_len = len
-            .checked_add(page + 2 * BASE_PAGE)
-            .ok_or(rustix::io::Errno::NOMEM)?;
-        // SAFETY: a new mapping where the kernel likes touches nothing that exists.
-        let reserved = unsafe {
-            rustix::mm::mmap_anonymous(
-                core::ptr::null_mut(),
-                reserved_len,
-                ProtFlags::empty(),
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )
-        }?;
-        let reserved = NonNull::new(reserved.cast::<u8>()).ok_or(rustix::io::Errno::NOMEM)?;
-        let guard =
-            (reserved.addr().get() + BASE_PAGE).next_multiple_of(page) - reserved.addr().get();
-        // SAFETY: BASE_PAGE <= guard < BASE_PAGE + page, so that `len` bytes and a second guard
-        // still lie inside the reservation.
-        let start = unsafe { reserved.add(guard) };
-        Ok(Self {
-            start,
-            len,
-            reserved,
-            reserved_len,
-        })
-    }
-
-    /// Puts the file where the addresses are reserved.
-    fn map(&self, fd: &OwnedFd) -> rustix::io::Result<()> {
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // First where the kernel likes: hugepages are set aside for the file here, so that a
-        // shortage shows now. A mapping at a fixed place that fails for it would leave a hole in
-        // our reservation (vms_abort_munmap_vmas in mm/vma.c), which another thread's mapping may
-        // fill before `drop` unmaps it.
-        // SAFETY: a new mapping where the kernel likes touches nothing that exists; nobody learns
-        // of it before it is unmapped.
-        unsafe {
-            let trial = rustix::mm::mmap(
-                core::ptr::null_mut(),
-                self.len,
-                protection,
-                MapFlags::SHARED,
-                fd,
-                0,
-            )?;
-            rustix::mm::munmap(trial, self.len)?;
-        }
-        // SAFETY: MAP_FIXED replaces a part of our own reservation, which nobody uses yet.
-        unsafe {
-            rustix::mm::mmap(
-                self.start.as_ptr().cast(),
-                self.len,
-                protection,
-                MapFlags::SHARED | MapFlags::FIXED,
-                fd,
-                0,
-            )
-        }
-        .map(drop)
-    }
-}
-
-impl Drop for Span {
-    fn drop(&mut self) {
-        // SAFETY: the range is ours, and pointers into it are not used any more: whoever took one
-        // had to keep the region.
-        let result =
-            unsafe { rustix::mm::munmap(self.reserved.as_ptr().cast(), self.reserved_len) };
-        if let Err(e) = result {
-            tracing::error!("unmapping {} bytes: {e}", self.reserved_len);
-        }
-    }
-}
-
-/// An empty memory file of pages of this size.
-fn create(page: usize) -> io::Result<OwnedFd> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let flags = match page {
-        BASE_PAGE => flags,
-        HUGE_PAGE => flags | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB,
-        _ => flags | MemfdFlags::HUGETLB | MemfdFlags::HUGE_1GB,
-    };
-    Ok(rustix::fs::memfd_create("pollux", flags)?)
-}
-
 fn os(step: &'static str) -> impl Fn(rustix::io::Errno) -> RegionError {
     move |source| RegionError::Os {
         step,
         source: source.into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    /// Whether each byte of the span's reservation is mapped, by /proc/self/maps.
-    fn is_whole(span: &Span) -> bool {
-        let mut at = span.reserved.addr().get();
-        let end = at + span.reserved_len;
-        for line in std::fs::read_to_string("/proc/self/maps").unwrap().lines() {
-            let (low, high) = line.split(' ').next().unwrap().split_once('-').unwrap();
-            let number = |text| usize::from_str_radix(text, 16).unwrap();
-            if (number(low)..number(high)).contains(&at) {
-                at = number(high);
-            }
-        }
-        at >= end
-    }
-
-    #[test]
-    fn a_shortage_of_hugepages_leaves_no_hole_in_the_reservation() {
-        let page = HUGE_PAGE;
-        let Ok(fd) = create(page) else {
-            println!("skipped: no hugepages of 2 MiB on this machine");
-            return;
-        };
-        let len = 1 << 40; // more than any machine's
-        rustix::fs::ftruncate(&fd, len as u64).unwrap();
-        let span = Span::reserve(len, page).unwrap();
-        assert!(is_whole(&span));
-        assert_eq!(span.map(&fd), Err(rustix::io::Errno::NOMEM));
-        // What is not ours any more could be another thread's, and `drop` would unmap it.
-        assert!(is_whole(&span));
     }
 }

@@ -10,6 +10,7 @@
 //! for); either costs one publication, so moving 32 items is far cheaper than 32 single moves.
 //! Where the length of the slice is a constant of the caller, the copy is a few vector moves.
 
+mod error;
 #[cfg(loom)]
 #[doc(hidden)]
 pub mod model;
@@ -17,29 +18,5 @@ mod mpmc;
 mod slots;
 pub mod spsc;
 
+pub use error::{MAX_CAPACITY, RingError};
 pub use mpmc::Mpmc;
-
-/// The largest capacity of a ring, in items.
-pub const MAX_CAPACITY: usize = 1 << 30;
-
-/// Why a ring could not be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RingError {
-    /// The capacity is zero or above [`MAX_CAPACITY`].
-    #[error("ring capacity {capacity} is outside 1..={MAX_CAPACITY}")]
-    Capacity {
-        /// Items that were asked for.
-        capacity: usize,
-    },
-    /// The slots need more memory than there is.
-    #[error("a ring of {capacity} items needs {bytes} bytes, and {available} are available")]
-    Memory {
-        /// Items that were asked for.
-        capacity: usize,
-        /// Bytes that their slots need.
-        bytes: usize,
-        /// Bytes of normal memory that are available.
-        available: usize,
-    },
-}

@@ -4,7 +4,7 @@ use core::cell::UnsafeCell;
 use core::mem::{ManuallyDrop, MaybeUninit};
 use std::sync::Arc;
 
-use super::RingError;
+use super::error::RingError;
 use crate::depot;
 pub use crate::sync::{mutant, wait_until};
 

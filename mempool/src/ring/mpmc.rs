@@ -9,7 +9,7 @@ use core::mem::MaybeUninit;
 
 use crossbeam_utils::CachePadded;
 
-use super::RingError;
+use super::error::RingError;
 use super::slots::Slots;
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};

@@ -5,7 +5,7 @@
 
 use core::mem::MaybeUninit;
 
-use super::{MAX_CAPACITY, RingError};
+use super::error::{MAX_CAPACITY, RingError};
 
 fn size_for(capacity: usize) -> Result<usize, RingError> {
     if capacity == 0 || capacity > MAX_CAPACITY {

@@ -1,11 +1,15 @@
-//! What stands in front of a buffer's bytes, and far from them: one cache line in private memory.
+//! State of the buffers of a pool: a header for each, one cache line in private memory, and the pool
+//! that a header names. Both are in one file because each holds the other.
 
-use core::mem::{offset_of, size_of};
+use core::mem::{MaybeUninit, offset_of, size_of};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::AtomicU32;
+use std::sync::Arc;
 
-use super::{ChecksumRequest, Mbuf};
-use crate::pool::PoolInner;
+use crate::depot::Depot;
+use crate::mbuf::ChecksumRequest;
+use crate::pool::Rooms;
+use crate::region::MemoryRegion;
 use crate::time::{Tsc, WireTime};
 
 /// Bytes of a cache line: what a header takes, and what rooms are aligned to.
@@ -17,7 +21,7 @@ pub(crate) const LINE: usize = 64;
 pub struct MbufFlags(u16);
 
 impl MbufFlags {
-    /// [`Mbuf::wire_time`] is valid.
+    /// [`Mbuf::wire_time`](crate::Mbuf::wire_time) is valid.
     pub const WIRE_TIME: Self = Self(1);
     /// The stamp is recorded (a capture file's), not the present.
     pub const RECORDED: Self = Self(1 << 1);
@@ -132,10 +136,9 @@ const _: () = assert!(offset_of!(Extent, segments) == 2 && offset_of!(Extent, le
 // What a driver writes of a frame that it has received lies together (`beside/avx512.rs`).
 const _: () = assert!(offset_of!(Header, port) == 32 && offset_of!(Header, queue) == 34);
 const _: () = assert!(offset_of!(Header, ordinal) == 36 && offset_of!(Header, arrival) == 40);
-const _: () = assert!(size_of::<Option<Mbuf>>() == 8);
 
 /// A buffer without an owner in the type system: what rings, caches and the depot hold. Whoever
-/// holds one is responsible for exactly one later [`Mbuf::from_raw`] or depot push.
+/// holds one is responsible for exactly one later [`Mbuf::from_raw`](crate::Mbuf::from_raw) or depot push.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(transparent)]
 pub(crate) struct RawMbuf(pub(crate) NonNull<Header>);
@@ -166,5 +169,92 @@ impl RawMbuf {
         let header = unsafe { self.0.as_ref() };
         let next = header.next.map_or(0, |next| next.0.addr().get());
         (header.pool.addr().get() ^ pool.addr().get()) | next
+    }
+}
+
+/// Identity of a pool, for comparison only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PoolId(usize);
+
+impl PoolId {
+    #[inline]
+    pub(crate) fn of(pool: NonNull<PoolInner>) -> Self {
+        Self(pool.addr().get())
+    }
+}
+
+/// The pool itself: lives until all handles are dropped and all buffers are back.
+pub(crate) struct PoolInner {
+    pub(crate) depot: Depot<RawMbuf>,
+    /// The first byte of `region`.
+    pub(crate) start: NonNull<u8>,
+    pub(crate) rooms: Rooms,
+    pub(crate) region: Arc<MemoryRegion>,
+    /// One header for each buffer, in memory that nobody else is told of.
+    pub(crate) headers: MemoryRegion,
+    pub(crate) data_room: u32,
+    /// What the header of a free buffer holds.
+    pub(crate) fresh: Extent,
+}
+
+impl PoolInner {
+    /// What the header of a free buffer holds.
+    #[inline]
+    pub(crate) fn fresh(&self) -> &Extent {
+        &self.fresh
+    }
+
+    /// Bytes of a buffer's room.
+    #[inline]
+    pub(crate) fn stride(&self) -> usize {
+        self.rooms.stride()
+    }
+
+    /// The byte at this offset of the region.
+    #[inline]
+    pub(crate) fn at(&self, offset: usize) -> *mut u8 {
+        self.start.as_ptr().wrapping_add(offset)
+    }
+
+    /// Number of the buffer with this header.
+    #[inline]
+    pub(crate) fn index(&self, header: &Header) -> u32 {
+        let first = self.headers.as_ptr().addr().get();
+        ((core::ptr::from_ref(header).addr() - first) / size_of::<Header>()) as u32
+    }
+
+    /// Returns a buffer to the depot from any thread, and frees the pool if it was the last one of a
+    /// pool without handles. No other thread ever waits for the caller, wherever it is preempted.
+    ///
+    /// # Safety
+    /// `raw` is an unreturned buffer of `pool`, reset, whose ownership the caller gives up here.
+    #[inline]
+    pub(crate) unsafe fn give_back(pool: NonNull<PoolInner>, raw: RawMbuf) {
+        // SAFETY: the pool and the buffer's header live at least until it is back.
+        let number = unsafe { pool.as_ref().index(raw.0.as_ref()) } as usize;
+        // SAFETY: as above.
+        let complete = unsafe { Depot::give_back(&raw const (*pool.as_ptr()).depot, number) };
+        if complete {
+            // SAFETY: `give_back` says so to one thread only, and nobody else can reach the pool.
+            drop(unsafe { Box::from_raw(pool.as_ptr()) });
+        }
+    }
+
+    /// Returns buffers to the depot by the way of poll loops, many at a time.
+    ///
+    /// # Safety
+    /// `raws` are unreturned buffers of this pool, reset, whose ownership the caller gives up here.
+    #[inline]
+    pub(crate) unsafe fn put(&self, raws: &[RawMbuf]) {
+        self.depot.put(raws);
+    }
+
+    /// Fills `out` from the depot as far as it goes.
+    #[inline]
+    pub(crate) fn take(&self, out: &mut [MaybeUninit<RawMbuf>]) -> usize {
+        let first = self.headers.as_ptr().cast::<Header>();
+        // SAFETY: the stack holds numbers of this pool's headers, which lie one behind the other.
+        let of = |number: usize| RawMbuf(unsafe { first.add(number) });
+        self.depot.pop(out, of)
     }
 }
