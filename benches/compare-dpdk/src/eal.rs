@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::ptr;
 
 use anyhow::{Context, Result, bail, ensure};
-use dpdk_sys as dpdk;
+use pollux_dpdk_sys as dpdk;
 
 /// Buffers in each pool; one less than a power of two, as DPDK's documentation advises.
 pub(crate) const BUFFERS: u32 = 8191;

@@ -72,8 +72,8 @@ fn main() -> Result<()> {
     eal::init(cores[0], hugepages)?;
     println!(
         "DPDK {} (-O3 {}), ours: release build",
-        dpdk_sys::VERSION,
-        dpdk_sys::MACHINE_FLAGS
+        pollux_dpdk_sys::VERSION,
+        pollux_dpdk_sys::MACHINE_FLAGS
     );
     println!(
         "core {}, load average {load}, {}",
@@ -113,8 +113,8 @@ fn main() -> Result<()> {
             })).collect::<Vec<_>>(),
             "rounds": rounds,
             "processes": processes,
-            "dpdk_version": dpdk_sys::VERSION,
-            "dpdk_machine_flags": dpdk_sys::MACHINE_FLAGS,
+            "dpdk_version": pollux_dpdk_sys::VERSION,
+            "dpdk_machine_flags": pollux_dpdk_sys::MACHINE_FLAGS,
             "cpu": cpu_model(),
             "load_average": load,
             "hugepages": hugepages,

@@ -6,7 +6,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use dpdk_sys as dpdk;
+use pollux_dpdk_sys as dpdk;
 use pollux_mempool::ring::Mpmc;
 use pollux_mempool::{Burst, Mempool, ObjectCache, PoolCache, PoolConfig};
 

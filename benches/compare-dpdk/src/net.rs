@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use std::{mem, ptr};
 
 use anyhow::{Context, Result, ensure};
-use dpdk_sys as dpdk;
+use pollux_dpdk_sys as dpdk;
 use pollux_mempool::Mbuf;
 use pollux_pmd::net::{Checksum, ParseOptions, Parsed, parse};
 use pollux_pmd::stream::{Demux, DemuxBuilder, StreamId};

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::ptr;
 
 use anyhow::{Context, Result};
-use dpdk_sys as dpdk;
+use pollux_dpdk_sys as dpdk;
 use pollux_mempool::{Burst, Mempool, PoolCache};
 use pollux_pmd::{MemoryGrant, PortConfig, Registry, RxQueue, TxQueue};
 

@@ -7,7 +7,7 @@ use std::thread;
 
 use anyhow::{Context, Result};
 use core_affinity::CoreId;
-use dpdk_sys as dpdk;
+use pollux_dpdk_sys as dpdk;
 use pollux_mempool::ring::{Mpmc, spsc};
 
 use crate::eal;

@@ -16,7 +16,7 @@ mod with_dpdk {
     use std::mem;
     use std::net::{Ipv4Addr, Ipv6Addr};
 
-    use dpdk_sys as dpdk;
+    use pollux_dpdk_sys as dpdk;
     use pollux_pmd::net::{Checksum, ParseOptions, Parsed, Reject, parse};
     use proptest::prelude::*;
 

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::ptr;
 use std::sync::MutexGuard;
 
-use dpdk_sys as dpdk;
+use pollux_dpdk_sys as dpdk;
 
 use super::device::Device;
 use crate::driver::{Link, Megabits, Statistics};

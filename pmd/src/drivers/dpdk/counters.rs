@@ -1,6 +1,6 @@
 //! What the device has lost, by its own count, for the ledger.
 
-use dpdk_sys as dpdk;
+use pollux_dpdk_sys as dpdk;
 
 use super::control::Control;
 use super::device::Device;

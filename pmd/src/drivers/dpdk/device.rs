@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString};
 use std::ptr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
 
-use dpdk_sys as dpdk;
+use pollux_dpdk_sys as dpdk;
 use pollux_mempool::{IovaMap, MemoryRegion};
 
 use super::control::{Control, Seen};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dpdk_sys as dpdk;
+use pollux_dpdk_sys as dpdk;
 use pollux_mempool::{IovaMap, Mempool};
 
 use super::device::{Device, Setup};

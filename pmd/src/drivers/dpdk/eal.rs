@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use dpdk_sys as dpdk;
+use pollux_dpdk_sys as dpdk;
 
 use super::operations::OPERATIONS;
 

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
-use dpdk_sys as dpdk;
+use pollux_dpdk_sys as dpdk;
 
 use super::twins::Twins;
 

@@ -6,7 +6,7 @@
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dpdk_sys as dpdk;
+use pollux_dpdk_sys as dpdk;
 use pollux_mempool::{IovaMap, MemoryRegion};
 
 use super::eal::{Eal, error_of};

@@ -4,7 +4,7 @@ use std::mem;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use dpdk_sys as dpdk;
+use pollux_dpdk_sys as dpdk;
 use pollux_mempool::time::Tsc;
 use pollux_mempool::{Arrivals, BurstMut, Mbuf, PoolCache};
 

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_void};
 use std::ptr;
 
-use dpdk_sys as dpdk;
+use pollux_dpdk_sys as dpdk;
 
 use super::device::Device;
 use crate::driver::steer::Steer;

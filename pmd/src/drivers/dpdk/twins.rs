@@ -24,7 +24,7 @@ use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
-use dpdk_sys as dpdk;
+use pollux_dpdk_sys as dpdk;
 use pollux_mempool::{Beside, Burst, Element, IovaMap, Mbuf, MemoryRegion, Mempool, WINDOW};
 
 use super::eal::{Eal, error_of};

@@ -5,7 +5,7 @@ use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::Arc;
 
-use dpdk_sys as dpdk;
+use pollux_dpdk_sys as dpdk;
 use pollux_mempool::{BurstMut, Mbuf, PoolCache};
 
 use super::device::Device;
