@@ -2,6 +2,7 @@
 
 mod description;
 pub mod filter;
+mod option;
 pub mod steer;
 
 use std::borrow::Cow;
@@ -16,7 +17,8 @@ use crate::ledger::{Sent, Tally};
 use crate::net::MacAddr;
 use crate::port::{PortConfig, PortError, RxState};
 
-pub use self::description::{Description, Feature, SpecOption, Support, Target};
+pub use self::description::{Description, Feature, Support, Target};
+pub use self::option::SpecOption;
 
 /// What a device offers.
 #[derive(Clone, Debug)]

@@ -177,6 +177,12 @@ impl Drop for Held {
     }
 }
 
+/// A line of the statistics of a port whose device writes into our memory: buffers of queues that
+/// have ended, kept until the device is proven to be at rest.
+pub(crate) fn quarantined(quarantine: &Quarantine) -> (std::borrow::Cow<'static, str>, u64) {
+    ("quarantined_buffers".into(), quarantine.buffers() as u64)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

@@ -2,7 +2,6 @@
 
 use crate::driver::filter::{self, MULTICAST};
 use crate::driver::{Description, Driver};
-use crate::drivers;
 use crate::grant::MemoryGrant;
 use crate::net::MacAddr;
 use crate::port::{Port, PortError, Probed};
@@ -25,16 +24,12 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The drivers of this crate. Ports that have a device or another process write into packet
-    /// memory open with a [grant](Self::granting) alone.
-    #[must_use]
-    pub fn builtin() -> Self {
-        let mut registry = Self {
+    /// No drivers.
+    pub(crate) fn empty() -> Self {
+        Self {
             entries: Vec::new(),
             grant: None,
-        };
-        drivers::register(&mut registry);
-        registry
+        }
     }
 
     /// Grants packet memory to the devices and peers of all ports that are opened by this registry.

@@ -19,7 +19,7 @@ SOURCES = ("mempool", "pmd", "pipelines", "pipelines/na62", "apps/impair", "apps
 
 # Messages that no user meets, and why.
 UNSEEN = {
-    ("pmd/src/drivers/vhost_user/connection.rs", "the port is being stopped"): "ends a session without a word",
+    ("pmd/src/drivers/vhost_user/ended.rs", "the port is being stopped"): "ends a session without a word",
 }
 
 # Comments, strings, characters and lifetimes: what may hold quotes or brackets that are no syntax.

@@ -1,6 +1,6 @@
 //! Datagrams between the ends of a cable.
 
-use crate::{IP_A, IP_B, MAC_A, MAC_B};
+use crate::addresses::{IP_A, IP_B, MAC_A, MAC_B};
 
 fn checksum(bytes: &[u8]) -> u16 {
     let sum: u32 = bytes

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use crate::Namespace;
+use crate::namespace::Namespace;
 
 /// A Linux bridge that passes the frames of multicast groups on to their members alone, and asks
 /// who they are. There are three cables from it, each to an interface `va` of a host of its own,

@@ -5,17 +5,19 @@
 //! [`World::no_iommu`], [`World::stubborn`] and [`FakeDevice::unplug`] take from a driver the proofs
 //! that a device is at rest.
 
+mod world;
+
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pollux_mempool::time::{Ns, Tsc};
-use pollux_mempool::{Iova, IovaMap, MemoryRegion};
+use pollux_mempool::{IovaMap, MemoryRegion};
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::{
-    BUS_MASTER, Bus, BusError, COMMAND, Device, DmaMapping, DmaMemory, Ids, Interrupts, is_register,
-};
+use self::world::Mapped;
+pub use self::world::World;
+use super::{Bus, BusError, COMMAND, Device, DmaMapping, DmaMemory, Ids, Interrupts, is_register};
 use crate::clock::Clock;
 use crate::event::RegionOptions;
 use crate::grant::MemoryGrant;
@@ -76,118 +78,6 @@ pub trait Model: Send + 'static {
     /// For an adversary: what it says next of a buffer that it gives back, beside that it does, is
     /// wrong by these bits.
     fn lie(&mut self, _bits: u64) {}
-}
-
-/// What a model can reach of the world outside it.
-#[derive(Default)]
-pub struct World {
-    /// Nanoseconds since it was made.
-    pub now: u64,
-    /// What memory that is made for the device is to be like.
-    pub memory: RegionOptions,
-    /// Accesses that an IOMMU would have refused: outside all mappings, or without the right to
-    /// master the bus.
-    pub faults: u64,
-    /// No IOMMU holds the device back: what was mapped for it once it reaches from then on.
-    pub no_iommu: bool,
-    /// The device masters the bus, whatever its command register is told.
-    pub stubborn: bool,
-    mapped: Vec<Mapped>,
-    next: u64,
-    command: u32,
-    interrupts: Vec<OwnedFd>,
-}
-
-struct Mapped {
-    id: u64,
-    region: Arc<MemoryRegion>,
-    addresses: IovaMap,
-}
-
-impl World {
-    /// Reads memory at a device's address; false, and nothing read, where it may not.
-    pub fn read(&mut self, at: u64, out: &mut [u8]) -> bool {
-        let Some(from) = self.reach(at, out.len()) else {
-            return false;
-        };
-        for (i, byte) in out.iter_mut().enumerate() {
-            // SAFETY: `reach` has found that the region, which `self` keeps alive, has `out.len()`
-            // bytes from there. Volatile, as a device reads: no reference to them is formed.
-            *byte = unsafe { from.add(i).read_volatile() };
-        }
-        true
-    }
-
-    /// Writes memory at a device's address; false, and nothing written, where it may not.
-    pub fn write(&mut self, at: u64, bytes: &[u8]) -> bool {
-        let Some(to) = self.reach(at, bytes.len()) else {
-            return false;
-        };
-        for (i, &byte) in bytes.iter().enumerate() {
-            // SAFETY: `reach` has found that the region, which `self` keeps alive, has
-            // `bytes.len()` bytes from there. Volatile, as a device writes.
-            unsafe { to.add(i).write_volatile(byte) };
-        }
-        true
-    }
-
-    /// Signals a vector; nothing happens where it is not switched on.
-    pub fn interrupt(&mut self, vector: u16) {
-        if let Some(event) = self.interrupts.get(usize::from(vector)) {
-            let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
-        }
-    }
-
-    /// The stretches that the device reaches, as (its address, bytes): for an adversary to choose
-    /// from.
-    #[must_use]
-    pub fn reachable(&self) -> Vec<(u64, usize)> {
-        self.stretches(|_| true)
-    }
-
-    /// Those outside a region.
-    #[must_use]
-    pub fn reachable_beside(&self, region: &MemoryRegion) -> Vec<(u64, usize)> {
-        self.stretches(|mapped| mapped.as_ptr() != region.as_ptr())
-    }
-
-    fn stretches(&self, wanted: impl Fn(&MemoryRegion) -> bool) -> Vec<(u64, usize)> {
-        let mapped = self.mapped.iter().filter(|mapped| wanted(&mapped.region));
-        let runs = mapped.flat_map(|mapped| mapped.addresses.contiguous_runs());
-        runs.map(|run| (run.iova.0, run.len)).collect()
-    }
-
-    /// Puts another word in the place of the one at a device's address, a multiple of eight, while
-    /// the driver may be at it: what of the old one is in `mask`, with `bits` turned. Nothing
-    /// happens where it may not.
-    pub fn change(&mut self, at: u64, mask: u64, bits: u64) {
-        let word = self.reach(at, 8).map(<*mut u8>::cast::<u64>);
-        if let Some(word) = word.filter(|word| word.is_aligned()) {
-            // SAFETY: `reach` has found that the region, which `self` keeps alive, has eight bytes
-            // there, and they are aligned. Whoever else reaches them now does so by atomics, as
-            // drivers reach their rings: by such words, but for the smaller fields of virtio's.
-            // What two atomics of different sizes do to each other Rust leaves open; LLVM, and the
-            // processor, take each byte by itself.
-            let word = unsafe { AtomicU64::from_ptr(word) };
-            let old = word.load(Ordering::Relaxed);
-            word.store(old & mask ^ bits, Ordering::Relaxed);
-        }
-    }
-
-    /// What the command register holds.
-    fn command(&self) -> u32 {
-        self.command | if self.stubborn { BUS_MASTER } else { 0 }
-    }
-
-    fn reach(&mut self, at: u64, len: usize) -> Option<*mut u8> {
-        let found = self.mapped.iter().find_map(|mapped| {
-            let offset = mapped.addresses.offset_of(Iova(at), len).ok()?;
-            mapped.region.ptr_at(offset, len).ok()
-        });
-        let found = found.filter(|_| self.command() & BUS_MASTER != 0);
-        self.faults += u64::from(found.is_none());
-        found.map(std::ptr::NonNull::as_ptr)
-    }
 }
 
 struct Inner<M> {
@@ -519,150 +409,4 @@ impl<M: Model> Clock for FakeClock<M> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    /// Its only register, at 4, holds where it copies to from where.
-    #[derive(Default)]
-    struct Copier {
-        from: u64,
-        to: u64,
-    }
-
-    impl Model for Copier {
-        fn ids(&self) -> Ids {
-            Ids {
-                vendor: 0x1234,
-                device: 0x5678,
-                ..Ids::default()
-            }
-        }
-
-        fn bars(&self) -> [usize; 6] {
-            [8, 0, 0, 0, 0, 0]
-        }
-
-        fn vectors(&self) -> u16 {
-            1
-        }
-
-        fn read(&mut self, _: &mut World, _: u8, at: usize, width: usize) -> u32 {
-            (at << 8 | width) as u32
-        }
-
-        fn write(&mut self, world: &mut World, _: u8, _: usize, _: usize, len: u32) {
-            let mut bytes = vec![0; len as usize];
-            if world.read(self.from, &mut bytes) && world.write(self.to, &bytes) {
-                world.interrupt(0);
-            }
-        }
-
-        fn reset(&mut self, _: &mut World) {
-            *self = Self::default();
-        }
-    }
-
-    fn region() -> Arc<MemoryRegion> {
-        Arc::new(MemoryRegion::builder(4096).build().unwrap())
-    }
-
-    #[test]
-    fn a_device_reaches_what_is_mapped_and_nothing_else() {
-        let device = FakeDevice::new(Copier::default());
-        let bus = device.bar(0, 8).unwrap();
-        let (a, b) = (
-            device.map(&region(), grant()).unwrap(),
-            device.map(&region(), grant()).unwrap(),
-        );
-        let iova = |mapping: &DmaMapping| mapping.addresses().iova(0, 100).unwrap().0;
-        device.with(|copier, _| (copier.from, copier.to) = (iova(&a), iova(&b)));
-        let interrupts = device.interrupts(1).unwrap();
-        let signalled = || {
-            let mut count = [0; 8];
-            rustix::io::read(interrupts.event(0).unwrap(), &mut count).is_ok()
-        };
-        // SAFETY: the region is ours alone, and 100 bytes long at least.
-        unsafe { a.region().as_ptr().as_ptr().write_bytes(7, 100) };
-        bus.write32(4, 100);
-        assert_eq!(device.with(|_, world| world.faults), 1, "no bus master");
-        assert!(!signalled());
-        device.set_bus_master(true).unwrap();
-        bus.write32(4, 100);
-        assert_eq!(device.with(|_, world| world.faults), 1);
-        assert!(signalled());
-        // SAFETY: the region is ours alone; the device has written it, and is at rest.
-        let byte = unsafe { b.region().as_ptr().as_ptr().add(99).read() };
-        assert_eq!(byte, 7);
-        assert!(b.end(), "an IOMMU proves it");
-        bus.write32(4, 100);
-        assert_eq!(device.with(|_, world| world.faults), 2, "unmapped");
-        assert!(device.cut_off(), "it says so");
-    }
-
-    #[test]
-    fn nothing_proves_that_a_device_is_at_rest_which_does_not_answer() {
-        let device = FakeDevice::new(Copier::default());
-        device.with(|_, world| world.no_iommu = true);
-        let bus = device.bar(0, 8).unwrap();
-        let mapping = device.map(&region(), grant()).unwrap();
-        let iova = mapping.addresses().iova(0, 100).unwrap().0;
-        device.with(|copier, _| (copier.from, copier.to) = (iova, iova));
-        device.set_bus_master(true).unwrap();
-        device.unplug();
-        assert_eq!(bus.read32(4), u32::MAX);
-        assert!(!device.cut_off() && !mapping.end());
-        let mut byte = [0];
-        assert!(
-            device.with(|_, world| world.read(iova, &mut byte)),
-            "it works on"
-        );
-        let device = FakeDevice::new(Copier::default());
-        device.with(|_, world| world.stubborn = true);
-        assert!(!device.cut_off());
-    }
-
-    #[test]
-    fn what_is_not_there_reads_all_ones() {
-        let device = FakeDevice::new(Copier::default());
-        let bus = device.bar(0, 8).unwrap();
-        assert_eq!(
-            (bus.read32(4), bus.read16(2), bus.read8(7)),
-            (0x404, 0x202, 1)
-        );
-        for at in [1, 8, usize::MAX - 3] {
-            assert_eq!(bus.read32(at), u32::MAX);
-        }
-        device.want_back();
-        assert_eq!((bus.read32(4), device.is_gone()), (0x404, true));
-        device.unplug();
-        assert_eq!((bus.read32(4), device.is_gone()), (u32::MAX, true));
-        // Each says what is wrong, and what to do.
-        for (error, [wrong, action]) in [
-            (
-                device.bar(1, 8).err(),
-                ["fake has no memory BAR 1 ", "`lspci -vv -s fake`"],
-            ),
-            (
-                device.bar(0, 9).err(),
-                [
-                    "BAR 0 of fake has 8 bytes, the driver needs 9",
-                    "update the firmware",
-                ],
-            ),
-            (
-                device.interrupts(2).err(),
-                [
-                    "fake has 1 MSI-X vectors, 2 asked for",
-                    "start the port with fewer queues",
-                ],
-            ),
-        ] {
-            let error = error.unwrap().to_string();
-            assert!(
-                error.starts_with(wrong) && error.contains(action),
-                "{error}"
-            );
-        }
-    }
-}
+mod tests;

@@ -3,7 +3,6 @@
 //! device of the tests look alike, so that the driver which is tested is the driver that ships.
 
 use std::fmt;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -12,12 +11,12 @@ use pollux_mempool::{IovaMap, MemoryRegion};
 use crate::clock::Clock;
 use crate::event::RegionOptions;
 use crate::grant::MemoryGrant;
-use crate::port::in_brackets;
 
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod adversary;
 mod claim;
+pub(crate) mod error;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fake;
@@ -27,6 +26,7 @@ pub mod registers;
 pub mod vfio;
 
 pub(crate) use claim::{Claim, Claims};
+pub use error::BusError;
 
 /// A window of a device's registers (a memory BAR). Clones are the same window.
 ///
@@ -275,83 +275,4 @@ impl Interrupts {
     pub fn event(&self, vector: u16) -> Option<BorrowedFd<'_>> {
         self.events.get(usize::from(vector)).map(AsFd::as_fd)
     }
-}
-
-/// Why a device cannot be had, or cannot do something.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BusError {
-    /// There is no such window.
-    #[error(
-        "{device} has no memory BAR {index} that can be mapped: it is not the device that its \
-         number says, or the kernel found no addresses for it; look for its BARs in `lspci -vv -s \
-         {device}` and in `dmesg`"
-    )]
-    NoBar {
-        /// The device.
-        device: String,
-        /// Number of the window.
-        index: u8,
-    },
-    /// The window ends too early for this driver.
-    #[error(
-        "BAR {index} of {device} has {len} bytes, the driver needs {needed}: it is not the device \
-         that its number says, or its bridge has no room for more; update the firmware, or have \
-         the machine's monitor give it whole BARs (a guest), and look at `lspci -vv -s {device}`"
-    )]
-    BarTooSmall {
-        /// The device.
-        device: String,
-        /// Number of the window.
-        index: u8,
-        /// Bytes that there are.
-        len: usize,
-        /// Bytes that there should be.
-        needed: usize,
-    },
-    /// Configuration space has no such place.
-    #[error(
-        "{device} has no configuration register {at:#x}: it is not the device that its number \
-         says, or it is behind a bridge without extended configuration space; look at `lspci \
-         -xxxx -s {device}`, and put it into a PCIe slot (a guest: behind a root port)"
-    )]
-    NoConfig {
-        /// The device.
-        device: String,
-        /// The register.
-        at: u16,
-    },
-    /// There are fewer interrupt vectors.
-    #[error(
-        "{device} has {offered} MSI-X vectors, {asked} asked for: start the port with fewer queues, \
-         or give it more vectors (a guest: vectors= of its NIC)"
-    )]
-    Interrupts {
-        /// The device.
-        device: String,
-        /// Vectors asked for.
-        asked: u16,
-        /// Vectors that there are.
-        offered: u16,
-    },
-    /// The device does not answer as it should.
-    #[error("{device}: {what}")]
-    Device {
-        /// The device.
-        device: String,
-        /// What is wrong, and what to do about it.
-        what: String,
-    },
-    /// The system refused.
-    #[error("{device}: {what}: {error}{}", in_brackets(.hint))]
-    System {
-        /// The device.
-        device: String,
-        /// What was tried.
-        what: String,
-        /// What to do about it; may be empty.
-        hint: String,
-        /// The system's word. It is in the message, so it is no `source` to be printed again.
-        error: io::Error,
-    },
 }

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use super::filter::PROMISC;
+use super::option::SpecOption;
 use crate::spec::{PortSpec, SpecError};
 
 /// A driver, as it is told to people. A constant of each driver.
@@ -36,19 +37,6 @@ pub struct Target {
     pub what: &'static str,
     /// One that could be: `eth0`.
     pub example: &'static str,
-}
-
-/// An option `key=value` of a driver's specs. `key` alone stands for `key=on`.
-#[derive(Clone, Copy, Debug)]
-pub struct SpecOption {
-    /// The key.
-    pub key: &'static str,
-    /// The values that there are: `on|off`, `BYTES`.
-    pub values: &'static str,
-    /// What holds without the option.
-    pub default: &'static str,
-    /// What it does.
-    pub text: &'static str,
 }
 
 /// Whether a driver has a feature.

@@ -1,7 +1,7 @@
 //! Which frames a port is to receive beside its own: the options that all drivers with an address
 //! filter spell alike.
 
-use super::SpecOption;
+use super::option::SpecOption;
 use crate::net::MacAddr;
 use crate::spec::{PortSpec, SpecError};
 

@@ -18,6 +18,7 @@ pub mod pcap;
 pub mod pci;
 #[cfg(test)]
 mod quiet;
+mod step;
 pub mod tap;
 pub mod vhost_user;
 mod virtio;
@@ -34,29 +35,23 @@ pub use igb::hostile as hostile_igb;
 #[doc(hidden)]
 pub use virtio::{hostile as hostile_virtio, pci::hostile as hostile_virtio_pci};
 
-use std::io;
-
-use crate::quarantine::Quarantine;
 use crate::registry::Registry;
 
-/// A step of setting a port up that the system refused, in words.
-type Step = (&'static str, io::Error);
-
-/// A line of the statistics of a port whose device writes into our memory: buffers of queues that
-/// have ended, kept until the device is proven to be at rest.
-fn quarantined(quarantine: &Quarantine) -> (std::borrow::Cow<'static, str>, u64) {
-    ("quarantined_buffers".into(), quarantine.buffers() as u64)
-}
-
-/// Adds the drivers of this crate.
-pub(crate) fn register(registry: &mut Registry) {
-    registry.register(loopback::DESCRIPTION, |spec| Ok(loopback::open(spec)));
-    registry.register(null::DESCRIPTION, null::open);
-    registry.register(pcap::DESCRIPTION, pcap::open);
-    registry.register(af_packet::DESCRIPTION, af_packet::open);
-    registry.register(tap::DESCRIPTION, tap::open);
-    registry.register(af_xdp::DESCRIPTION, af_xdp::open);
-    registry.register_either(vhost_user::DESCRIPTION, vhost_user::open);
-    registry.register_granted(pci::DESCRIPTION, pci::open);
-    registry.register_granted(dpdk::DESCRIPTION, dpdk::open);
+impl Registry {
+    /// The drivers of this crate. Ports that have a device or another process write into packet
+    /// memory open with a [grant](Self::granting) alone.
+    #[must_use]
+    pub fn builtin() -> Self {
+        let mut registry = Self::empty();
+        registry.register(loopback::DESCRIPTION, |spec| Ok(loopback::open(spec)));
+        registry.register(null::DESCRIPTION, null::open);
+        registry.register(pcap::DESCRIPTION, pcap::open);
+        registry.register(af_packet::DESCRIPTION, af_packet::open);
+        registry.register(tap::DESCRIPTION, tap::open);
+        registry.register(af_xdp::DESCRIPTION, af_xdp::open);
+        registry.register_either(vhost_user::DESCRIPTION, vhost_user::open);
+        registry.register_granted(pci::DESCRIPTION, pci::open);
+        registry.register_granted(dpdk::DESCRIPTION, dpdk::open);
+        registry
+    }
 }

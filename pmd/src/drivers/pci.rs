@@ -7,11 +7,11 @@ use super::virtio::pci as virtio;
 use super::{card, e1000e, igb, igbvf};
 use crate::bus::pci::{Address, Sysfs};
 use crate::bus::vfio::{VfioDevice, VfioOptions};
-use crate::bus::{BusError, Device, Ids};
+use crate::bus::{Device, Ids};
 use crate::driver::filter::{MULTICAST, PROMISC, UNICAST};
 use crate::driver::{Description, Driver, Feature, SpecOption, Support, Target};
 use crate::grant::MemoryGrant;
-use crate::port::PortError;
+use crate::port::{PortError, bus_error};
 use crate::spec::{PortSpec, SpecError};
 
 pub(crate) const DESCRIPTION: Description = Description {
@@ -257,14 +257,6 @@ pub(crate) fn open(spec: &PortSpec, grant: MemoryGrant) -> Result<Box<dyn Driver
     let device = VfioDevice::open(address, &options(spec)?, grant);
     let device = device.map_err(bus_error(&spec.to_string()))?;
     hand_over(Arc::new(device), spec, grant)
-}
-
-/// The error of a port whose device could not be had, or failed.
-pub(crate) fn bus_error(port: &str) -> impl Fn(BusError) -> PortError {
-    move |error| PortError::Bus {
-        port: port.into(),
-        error,
-    }
 }
 
 /// Has the device's driver take it over.

@@ -36,41 +36,20 @@
 
 mod clop;
 mod layouts;
+mod memory;
 mod queue;
 mod record;
 mod words;
-
-use pollux_mempool::region::{Lock, MemoryRegion, PageSize, RegionError};
 
 pub(crate) use clop::DeviceClop;
 pub use clop::{
     BadEvent, Clop, ClopBuffer, ClopConfig, ClopError, ClopEvent, ClopPayload, ClopReader,
     ClopReason, ClopRecord, ClopWriter, Framing, MalformedRecord, PayloadInfo, Payloads, Refused,
 };
+pub use memory::RegionOptions;
 pub use queue::{EventConsumer, EventError, EventProducer, EventQueue, Full, Line, Released};
 pub use record::{EventFlags, EventKind, EventRecord};
 
 #[cfg(loom)]
 #[doc(hidden)]
 pub use words::mutant;
-
-/// What kind of memory queues and buffers are made of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RegionOptions {
-    /// Page size.
-    pub pages: PageSize,
-    /// NUMA node; `None`: where the kernel puts it.
-    pub numa_node: Option<u32>,
-    /// Whether the memory must be locked.
-    pub lock: Lock,
-}
-
-impl RegionOptions {
-    pub(crate) fn build(&self, len: usize) -> Result<MemoryRegion, RegionError> {
-        MemoryRegion::builder(len)
-            .pages(self.pages)
-            .numa_node(self.numa_node)
-            .lock(self.lock)
-            .build()
-    }
-}

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use super::StreamId;
+use super::id::StreamId;
 use crate::count::Count;
 use crate::net::{Addresses, Udp};
 

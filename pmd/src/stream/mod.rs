@@ -1,15 +1,13 @@
 //! Streams: which one a datagram belongs to, and what its sequence numbers say was lost.
 
 mod demux;
+mod id;
 mod sequence;
 mod spill;
 mod stamped;
 
 pub use demux::{Demux, DemuxBuilder, DemuxError, StreamCounts, StreamView};
+pub use id::StreamId;
 pub use sequence::{MAX_GAP, SequenceCounts, SequenceTracker, Verdict, WINDOW};
 pub use spill::SpillTracker;
 pub use stamped::Observation;
-
-/// A configured stream: a small number that indexes per-stream state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StreamId(pub u16);

@@ -48,8 +48,27 @@ pub struct LinkStatus {
     pub max_width: u32,
 }
 
+impl Sysfs {
+    /// All functions, in the order of their addresses.
+    #[must_use]
+    pub fn functions(&self) -> Vec<Function> {
+        let mut found: Vec<Address> = names(&self.path("bus/pci/devices"))
+            .filter_map(|name| name.parse().ok())
+            .collect();
+        found.sort_unstable();
+        let look = |address| Function::look(self, address);
+        found.into_iter().filter_map(look).collect()
+    }
+
+    /// The function of that address, if there is one.
+    #[must_use]
+    pub fn function(&self, address: Address) -> Option<Function> {
+        Function::look(self, address)
+    }
+}
+
 impl Function {
-    pub(super) fn look(sysfs: &Sysfs, address: Address) -> Option<Self> {
+    fn look(sysfs: &Sysfs, address: Address) -> Option<Self> {
         let folder = sysfs.path(format!("bus/pci/devices/{address}"));
         if !folder.exists() {
             return None;

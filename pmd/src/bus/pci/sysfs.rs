@@ -5,8 +5,6 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::{Address, Function};
-
 /// Most bytes that are read of an attribute: one page is all that the kernel shows.
 const LONGEST: u64 = 4096;
 
@@ -38,23 +36,6 @@ impl Sysfs {
     #[must_use]
     pub fn path(&self, below: impl AsRef<Path>) -> PathBuf {
         self.root.join(below)
-    }
-
-    /// All functions, in the order of their addresses.
-    #[must_use]
-    pub fn functions(&self) -> Vec<Function> {
-        let mut found: Vec<Address> = names(&self.path("bus/pci/devices"))
-            .filter_map(|name| name.parse().ok())
-            .collect();
-        found.sort_unstable();
-        let look = |address| Function::look(self, address);
-        found.into_iter().filter_map(look).collect()
-    }
-
-    /// The function of that address, if there is one.
-    #[must_use]
-    pub fn function(&self, address: Address) -> Option<Function> {
-        Function::look(self, address)
     }
 
     /// Whether the kernel has a PCI driver of that name.

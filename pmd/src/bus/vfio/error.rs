@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::VfioOptions;
+use super::options::VfioOptions;
 use crate::bus::BusError;
 use crate::bus::pci::{ALLOW_NO_IOMMU, Address, Function, Sysfs};
 

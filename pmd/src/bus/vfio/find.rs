@@ -3,7 +3,8 @@
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
-use super::{VfioOptions, error};
+use super::error;
+use super::options::VfioOptions;
 use crate::bus::BusError;
 use crate::bus::pci::{Address, Function, Sysfs};
 

@@ -11,7 +11,8 @@ use vfio_bindings::bindings::vfio::{
     VFIO_PCI_MSIX_IRQ_INDEX, VFIO_PCI_REQ_IRQ_INDEX, vfio_irq_info,
 };
 
-use super::{Inner, abi, error};
+use super::opened::Inner;
+use super::{abi, error};
 use crate::bus::{BusError, Interrupts};
 
 /// Switches MSI-X on with `vectors` vectors.

@@ -34,8 +34,8 @@ use crate::driver::{
     Capabilities, Description, Driver, Feature, Link, Queues, RxDriver, SpecOption, Statistics,
     Support, Target, TxDriver,
 };
-use crate::drivers::Step;
 use crate::drivers::interface::{Control, Interface, View, Watch, packet};
+use crate::drivers::step::Step;
 use crate::port::{PortConfig, PortError};
 use crate::spec::{PortSpec, SpecError};
 

@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use super::ring::{Geometry, Ring};
-use crate::drivers::Step;
 use crate::drivers::interface::packet;
+use crate::drivers::step::Step;
 
 /// A raw packet socket, closed on drop; its memberships and its place in a fan-out group go with
 /// it.

@@ -1,7 +1,7 @@
 //! What the queues of a started port share: the attached program, the sockets, the maps.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{io, mem};
 
 use super::quarantine::{Probe, UmemQuarantine};
@@ -10,11 +10,6 @@ use super::socket::{Socket, Statistics};
 use super::steer::Rules;
 use super::umem::Posted;
 use crate::drivers::interface::packet::Membership;
-
-/// How long a NIC's queue that was in use is tried again. The kernel frees a queue when the last
-/// socket on it is closed, but does so in the background (xp_release_deferred), and after the last
-/// frame that was sent from there is gone.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Goes with the last queue: the program has no socket of the port's any more, and is detached if no
 /// other port has it, so that no frame comes; the sockets are closed, and when the kernel has let go
@@ -127,21 +122,5 @@ impl Drop for Attachment {
         let bound = self.bound.get_mut().unwrap_or_else(PoisonError::into_inner);
         let (sockets, bound) = (mem::take(&mut self.sockets), mem::take(bound));
         self.quarantine.close(sockets, bound);
-    }
-}
-
-/// Tries again while the kernel says that something is in use, for as long as one who has just
-/// stopped may need to be gone.
-pub(super) fn patiently<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    let began = Instant::now();
-    loop {
-        match attempt() {
-            Err(error)
-                if error.raw_os_error() == Some(libc::EBUSY) && began.elapsed() < PATIENCE =>
-            {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            done => return done,
-        }
     }
 }

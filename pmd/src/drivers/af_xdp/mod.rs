@@ -26,6 +26,7 @@ mod bpf;
 #[doc(hidden)]
 pub mod hostile;
 mod options;
+mod patience;
 mod program;
 mod quarantine;
 mod redirect;
@@ -49,8 +50,8 @@ use crate::driver::{
     Capabilities, Description, Driver, Feature, Link, QueueList, Queues, RxDriver, Statistics,
     Support, Target, TxDriver,
 };
-use crate::drivers::Step;
 use crate::drivers::interface::{Control, Interface, View, Watch, holder};
+use crate::drivers::step::Step;
 use crate::port::{PortConfig, PortError};
 use crate::spec::PortSpec;
 

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 
 use super::socket::{COMPLETION, FILL, RX, Socket};
 use super::umem::Posted;
-use crate::drivers::Step;
+use crate::drivers::step::Step;
 use crate::quarantine::Quarantine;
 
 /// How long the end of a port waits for the kernel. It takes some milliseconds.

@@ -9,13 +9,13 @@ use std::os::unix::fs::MetadataExt as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::attachment::patiently;
 use super::bpf::{Link, Map, Program};
 use super::options::{Options, Other};
+use super::patience::patiently;
 use super::program::{self, Filter, Rest};
 use super::socket::Socket;
-use crate::drivers::Step;
 use crate::drivers::interface::Interface;
+use crate::drivers::step::Step;
 
 /// Queues that the program can have sockets for: more than any that `queue=` can name.
 const QUEUES: u32 = 4096 + 64;

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use super::abi;
 use super::ring::{Consumer, Entry, Layout, Producer};
-use crate::drivers::Step;
+use crate::drivers::step::Step;
 
 /// An XDP socket, closed on drop.
 pub(super) struct Socket(OwnedFd);

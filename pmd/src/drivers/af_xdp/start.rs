@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::attachment::{Attachment, patiently};
+use super::attachment::Attachment;
 use super::options::Options;
+use super::patience::patiently;
 use super::quarantine::{Probe, UmemQuarantine};
 use super::redirect::Redirect;
 use super::ring::{Consumer, Producer};
@@ -12,9 +13,9 @@ use super::socket::{COMPLETION, FILL, RX, Socket, TX};
 use super::steer::Rules;
 use super::tx::{self, Tx};
 use super::umem::{Posted, Umem};
-use crate::drivers::Step;
 use crate::drivers::interface::packet::Membership;
 use crate::drivers::interface::{Interface, Watch};
+use crate::drivers::step::Step;
 use crate::port::PortConfig;
 
 /// Ethernet header and one VLAN tag.

@@ -87,16 +87,16 @@ use self::ring::Ring;
 use self::rx::{Rx, RxParts};
 use self::tx::{Tx, TxParts};
 use super::dma::DeviceAddresses;
-use super::pci::bus_error;
-use super::quarantined;
 use crate::bus::registers::{Dump, Register};
 use crate::bus::{BusError, Device};
 use crate::driver::{Capabilities, Driver, Link, Queues, RxDriver, Statistics, TxDriver};
 use crate::event::{ClopConfig, Framing};
 use crate::grant::MemoryGrant;
 use crate::net::MacAddr;
+use crate::port::bus_error;
 use crate::port::{PortConfig, PortError};
 use crate::quarantine::Quarantine;
+use crate::quarantine::quarantined;
 use crate::spec::PortSpec;
 
 /// What the card says that it is on the bus. No vendor has given it numbers: these are among those
@@ -216,7 +216,7 @@ impl<D: Device> Card<D> {
             told.tlb = Some(tlb);
         }
         for (n, control) in controls.iter().enumerate().take(tx_queues) {
-            let (size, queue) = (ring_size(config.ring), nic.has.ports + n);
+            let (size, queue) = (ring::size_for(config.ring), nic.has.ports + n);
             let (events, mapping) = Events::new(nic, queue, size, None)?;
             quarantine.lend(mapping);
             let (ring, mapping) = Ring::new(nic, n, size, queue)?;
@@ -282,11 +282,6 @@ impl<D: Device> Card<D> {
         let result = self.nic.rest(&self.quarantine);
         result.map_err(bus_error(&self.port))
     }
-}
-
-/// Descriptors of a ring that is to have at least so many.
-fn ring_size(asked: usize) -> usize {
-    asked.max(ring::LEAST).next_power_of_two()
 }
 
 impl<D: Device> Driver for Card<D> {

@@ -18,6 +18,11 @@ pub(super) const MOST: usize = 1 << 16;
 /// Words of 64 bits in a descriptor.
 const WORDS: usize = size_of::<TxDescriptor>() / size_of::<u64>();
 
+/// Descriptors of a ring that is to have at least so many.
+pub(super) fn size_for(asked: usize) -> usize {
+    asked.max(LEAST).next_power_of_two()
+}
+
 /// The ring of a port. What is in it is only ever written here: the card's word about it comes by
 /// events.
 pub(super) struct Ring<D: Device> {

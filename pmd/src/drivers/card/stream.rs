@@ -30,15 +30,18 @@
 //! # Ok(()) }
 //! ```
 
+mod config;
+
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pollux_mempool::{Burst, PoolCache};
 
+pub use self::config::{Announced, Form, StreamConfig, StreamsConfig};
 use super::control::Control;
 use super::counters::{Losses, statistics};
-use super::events::{Events, Wake};
+use super::events::Events;
 use super::generator::Generator;
 use super::layouts::TlbFault;
 use super::list::{self, List};
@@ -48,16 +51,16 @@ use super::options::Options;
 use super::registers::{clop, port};
 use super::ring::{self, Ring};
 use super::send::{Datagram, SendConfig, Sender};
-use super::timing::{Timing, TimingConfig};
+use super::timing::Timing;
 use super::tx::{Tx, TxParts};
 use crate::bus::{Bus, BusError, Device};
 use crate::driver::Statistics;
 use crate::drivers::dma::DeviceAddresses;
-use crate::drivers::pci::bus_error;
 use crate::event::{ClopBuffer, ClopConfig};
 use crate::grant::MemoryGrant;
 use crate::ledger::{Balance, Cause, SentView, Tally, TallyView};
 use crate::port::PortError;
+use crate::port::bus_error;
 use crate::quarantine::Quarantine;
 use crate::spec::PortSpec;
 
@@ -65,54 +68,6 @@ use crate::spec::PortSpec;
 const LISTS: usize = 0;
 const TIMING: usize = 1;
 const SENDERS: usize = 2;
-
-/// What a card is to do.
-#[derive(Clone, Debug, Default)]
-pub struct StreamsConfig {
-    /// What it receives.
-    pub streams: Vec<StreamConfig>,
-    /// Where it sends payloads.
-    pub send: Option<SendConfig>,
-    /// How it tells the time. Without this it counts its own, which nobody has set, and payloads
-    /// have no time stamps.
-    pub timing: TimingConfig,
-    /// When it wakes who sleeps until a buffer is announced ([`Streams::arm`]).
-    pub wake: Wake,
-}
-
-/// What of a datagram is passed on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// Its payload.
-    Payload,
-    /// All of its frame.
-    Frame,
-    /// Its payload, a container of compressed hits, in the expanded form
-    /// (`docs/formats/rich-hits.md`).
-    Hits,
-}
-
-/// A stream.
-#[derive(Clone, Debug)]
-pub struct StreamConfig {
-    /// Port of the card.
-    pub port: usize,
-    /// UDP destination port.
-    pub udp: u16,
-    /// What is passed on.
-    pub form: Form,
-    /// Its buffers, together up to 1 GiB. The number of the stream there is not looked at.
-    pub clop: ClopConfig,
-}
-
-/// A buffer of a stream, which is the caller's until it is dropped.
-#[derive(Debug)]
-pub struct Announced {
-    /// Which of the streams, in the order in which they were configured.
-    pub stream: usize,
-    /// The buffer. All of the payloads in it that can be read count as from the wire.
-    pub buffer: ClopBuffer,
-}
 
 /// Streams of a card that runs, for one poll loop.
 pub struct Streams<D: Device> {
@@ -297,7 +252,7 @@ impl<D: Device> Streams<D> {
                 ring::MOST
             )));
         }
-        let size = super::ring_size(send.ring);
+        let size = ring::size_for(send.ring);
         for &n in &send.ports {
             let control = self.controls.get(n).cloned().flatten();
             let place = self.senders.get_mut(n).filter(|place| place.is_none());

@@ -7,7 +7,6 @@ use std::sync::MutexGuard;
 
 use pollux_dpdk_sys as dpdk;
 
-use super::device::Device;
 use crate::driver::{Link, Megabits, Statistics};
 
 /// What was seen of a device's link.
@@ -25,8 +24,7 @@ pub(super) struct Control<'a> {
 }
 
 impl<'a> Control<'a> {
-    pub(super) fn new(device: &Device, seen: MutexGuard<'a, Seen>) -> Self {
-        let id = device.id();
+    pub(super) fn new(id: u16, seen: MutexGuard<'a, Seen>) -> Self {
         Self { id, seen }
     }
 

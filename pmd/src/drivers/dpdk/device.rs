@@ -257,7 +257,7 @@ impl Device {
     /// The right to ask it; waits for another thread that has it.
     pub(super) fn control(&self) -> Control<'_> {
         Control::new(
-            self,
+            self.id,
             self.seen.lock().unwrap_or_else(PoisonError::into_inner),
         )
     }
@@ -269,7 +269,7 @@ impl Device {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Ok(seen) => seen,
         };
-        Some(Control::new(self, seen))
+        Some(Control::new(self.id, seen))
     }
 }
 

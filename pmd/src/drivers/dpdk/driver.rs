@@ -10,6 +10,7 @@ use super::eal::{self, Eal};
 use super::options::Options;
 use super::rx::Rx;
 use super::stamps::Stamps;
+use super::start;
 use super::steer;
 use super::twins::Owner;
 use super::tx::Tx;
@@ -54,7 +55,7 @@ pub(crate) fn open(spec: &PortSpec, _: MemoryGrant) -> Result<Box<dyn Driver>, P
         port: spec.to_string(),
         what,
     };
-    let probed = eal::start(options.eal.clone(), options.pci())
+    let probed = start::start(options.eal.clone(), options.pci())
         .and_then(|eal| Device::probe(&eal, &options.devargs))
         .map_err(refused)?;
     if let Some((driver, instead)) = (OWN_MEMORY.iter()).find(|own| own.0 == probed.driver()) {

@@ -60,6 +60,8 @@ mod rx;
 #[cfg(feature = "dpdk")]
 mod stamps;
 #[cfg(feature = "dpdk")]
+mod start;
+#[cfg(feature = "dpdk")]
 mod steer;
 #[cfg(feature = "dpdk")]
 mod twins;

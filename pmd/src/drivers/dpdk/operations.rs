@@ -4,11 +4,11 @@
 //! ([`known_to_dpdk`]), as it does for its own mempools.
 
 use std::cell::Cell;
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use pollux_dpdk_sys as dpdk;
 
-use super::twins::Twins;
+use super::twins::{NAME, Twins};
 
 /// A thread that DPDK knows: its mempools keep buffers for it, so that the operations here are
 /// called once in a while and not for each frame.
@@ -57,9 +57,6 @@ fn register() {
     let _ = REGISTRATION.try_with(|_| ());
     KNOWN.set(true);
 }
-
-/// Name of the operations.
-pub(super) const NAME: &CStr = c"pollux";
 
 /// The operations of all mempools of twins.
 pub(super) static OPERATIONS: dpdk::rte_mempool_ops = {

@@ -18,7 +18,7 @@
 //! a direct buffer. What is lost is that others attach to it (`rte_pktmbuf_attach`), since from the
 //! address of bytes DPDK could not go back to the twin; no driver does that to what it sends.
 
-use std::ffi::{CString, c_uint, c_void};
+use std::ffi::{CStr, CString, c_uint, c_void};
 use std::mem::{self, MaybeUninit, offset_of};
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
@@ -28,7 +28,6 @@ use pollux_dpdk_sys as dpdk;
 use pollux_mempool::{Beside, Burst, Element, IovaMap, Mbuf, MemoryRegion, Mempool, WINDOW};
 
 use super::eal::{Eal, error_of};
-use super::operations::NAME;
 
 /// Most frames that move in one call into DPDK.
 pub(super) const BURST: usize = 64;
@@ -105,6 +104,9 @@ unsafe impl Element for Twin {
 fn cache_size(buffers: u32) -> c_uint {
     (buffers / 16).min(256)
 }
+
+/// Name of the operations of a mempool of twins.
+pub(super) const NAME: &CStr = c"pollux";
 
 /// The twins of all buffers of a pool.
 pub(super) struct Twins {

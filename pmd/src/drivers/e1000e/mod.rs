@@ -54,16 +54,16 @@ use super::intel::link::Watched;
 use super::intel::memory::Memory;
 use super::intel::rx::{Rx, RxParts};
 use super::intel::tx::{Tx, TxParts};
-use super::pci::bus_error;
-use super::quarantined;
 use crate::bus::registers::Dump;
 use crate::bus::{Device, Interrupts};
 use crate::driver::filter::Filter;
 use crate::driver::{Capabilities, Driver, Link, Queues, RxDriver, Statistics, TxDriver};
 use crate::grant::MemoryGrant;
 use crate::net::MacAddr;
+use crate::port::bus_error;
 use crate::port::{PortConfig, PortError};
 use crate::quarantine::Quarantine;
+use crate::quarantine::quarantined;
 use crate::spec::PortSpec;
 
 /// The options that its specs have.

@@ -50,16 +50,16 @@ use self::registers::{
 };
 use super::intel::counters::{Losses, Sums};
 use super::intel::link::{Watched, speed};
-use super::pci::bus_error;
-use super::quarantined;
 use crate::bus::registers::Dump;
 use crate::bus::{Bus, BusError, Device, Interrupts};
 use crate::driver::{Capabilities, Driver, Link, Queues, Statistics};
 use crate::grant::MemoryGrant;
 use crate::ledger::Tally;
 use crate::net::MacAddr;
+use crate::port::bus_error;
 use crate::port::{PortConfig, PortError};
 use crate::quarantine::Quarantine;
+use crate::quarantine::quarantined;
 use crate::spec::PortSpec;
 
 /// The options that its specs have.

@@ -33,16 +33,16 @@ use super::igb::message::{Groups, MAX_GROUPS, Request};
 use super::igb::options::{OVERHEAD, TAG, VLANS, mtu, vlans};
 use super::igb::queues::{self, Plan};
 use super::intel::link::Watched;
-use super::pci::bus_error;
-use super::quarantined;
 use crate::bus::registers::Dump;
 use crate::bus::{Bus, BusError, Device, Interrupts};
 use crate::driver::filter::{Filter, MULTICAST, Multicast};
 use crate::driver::{Capabilities, Driver, Link, Queues, Statistics};
 use crate::grant::MemoryGrant;
 use crate::net::MacAddr;
+use crate::port::bus_error;
 use crate::port::{PortConfig, PortError};
 use crate::quarantine::Quarantine;
+use crate::quarantine::quarantined;
 use crate::spec::PortSpec;
 
 /// The options that its specs have.

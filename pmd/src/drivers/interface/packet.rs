@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use crate::driver::filter::{Filter, Multicast};
-use crate::drivers::Step;
+use crate::drivers::step::Step;
 
 /// A raw packet socket that receives nothing before it is bound.
 pub(in crate::drivers) fn open() -> Result<OwnedFd, Step> {

@@ -2,8 +2,8 @@
 
 use std::io;
 
+use super::control::{Control, Interface};
 use super::netlink::Netlink;
-use super::{Control, Interface};
 use crate::driver::{Link, Statistics};
 use crate::port::RxState;
 

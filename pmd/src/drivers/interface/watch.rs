@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Control, Interface};
+use super::control::{Control, Interface};
 use crate::port::RxState;
 
 /// Watches the link of an interface, for all queues of a port.

@@ -1,7 +1,8 @@
 //! The classic pcap format (draft-ietf-opsawg-pcap): a file header, then records.
 
+use super::error::CaptureError;
 use super::link::Link;
-use super::reader::{CaptureError, Located, MAX_RECORD, Order};
+use super::record::{Located, MAX_RECORD, Order};
 use super::window::Window;
 
 /// Section 4 of the draft.

@@ -13,11 +13,14 @@
 //! be written.
 
 mod classic;
+mod error;
 mod link;
 mod pcapng;
 mod reader;
+mod record;
 mod rx;
 mod source;
+mod trouble;
 mod tx;
 mod window;
 mod writer;
@@ -25,13 +28,14 @@ mod writer;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use pollux_mempool::Mempool;
 
 use self::link::Link;
 use self::reader::{Reader, Record};
 use self::rx::{Pace, Rx};
+use self::trouble::Trouble;
 use self::tx::Tx;
 pub use self::writer::{About, Statistics, WriteError, Writer};
 use crate::clock::TscClock;
@@ -93,23 +97,6 @@ pub(crate) const DESCRIPTION: Description = Description {
 
 /// Queues that a file can be shared out to; each reads the whole file.
 const MAX_QUEUES: u16 = 16;
-
-/// What went wrong in a queue, for `stop` to tell; the first report stays.
-#[derive(Clone, Default)]
-struct Trouble(Arc<Mutex<Option<String>>>);
-
-impl Trouble {
-    fn report(&self, what: String) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert(what);
-    }
-
-    fn take(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-}
 
 struct Pcap {
     spec: String,

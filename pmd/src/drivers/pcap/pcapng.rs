@@ -1,8 +1,9 @@
 //! The pcapng format (draft-ietf-opsawg-pcapng): sections of blocks.
 //! Here they are read; [`Writer`](super::Writer) writes them.
 
+use super::error::CaptureError;
 use super::link::Link;
-use super::reader::{CaptureError, Located, MAX_RECORD, Order};
+use super::record::{Located, MAX_RECORD, Order};
 use super::window::Window;
 
 /// Block type of a section header, the same in both byte orders (section 4.1 of the draft).

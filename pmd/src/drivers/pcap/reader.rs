@@ -1,91 +1,15 @@
 //! Reads the records of a capture file in order, one look-ahead record at a time.
 
 use std::fs::File;
-use std::io;
 
 use pollux_mempool::time::WireTime;
 
 use super::classic::Classic;
+use super::error::CaptureError;
 use super::link::Link;
 use super::pcapng::Pcapng;
+use super::record::Located;
 use super::window::Window;
-
-/// Longest record or block that is believed: libpcap's own limit is 256 KiB for Ethernet, and
-/// chains of buffers end far below this. A longer one is a sign of a damaged file.
-pub(super) const MAX_RECORD: usize = 16 << 20;
-
-/// Why a capture cannot be read, or cannot be read on.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum CaptureError {
-    #[error("cannot be read at byte {at}: {source}")]
-    Io { at: u64, source: io::Error },
-    #[error(
-        "is no capture: it does not start with the magic number of pcap or pcapng, plain or \
-         compressed by gzip or zstd"
-    )]
-    NotACapture,
-    #[error(
-        "is truncated: its {packing} data end too early, {at} bytes into the capture; frames \
-         before that can be used"
-    )]
-    CutOff { packing: &'static str, at: u64 },
-    #[error(
-        "is damaged: its {packing} data cannot be unpacked {at} bytes into the capture: {source}; \
-         what follows cannot be read"
-    )]
-    Unpack {
-        packing: &'static str,
-        at: u64,
-        source: io::Error,
-    },
-    #[error("is a capture of version {0}.{1}, which is not supported; convert it with editcap")]
-    Version(u16, u16),
-    #[error("is truncated: it ends inside the record at byte {0}; frames before it can be used")]
-    Truncated(u64),
-    #[error("is damaged at byte {at}: {what}; what follows cannot be read")]
-    Damaged { at: u64, what: &'static str },
-}
-
-/// Byte order of a capture, or of a section of one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
-    Big,
-    Little,
-}
-
-impl Order {
-    /// `None` where the bytes do not reach that far.
-    pub(super) fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
-        let &bytes = bytes.get(at..)?.first_chunk()?;
-        Some(match self {
-            Self::Big => u16::from_be_bytes(bytes),
-            Self::Little => u16::from_le_bytes(bytes),
-        })
-    }
-
-    /// `None` where the bytes do not reach that far.
-    pub(super) fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
-        let &bytes = bytes.get(at..)?.first_chunk()?;
-        Some(match self {
-            Self::Big => u32::from_be_bytes(bytes),
-            Self::Little => u32::from_le_bytes(bytes),
-        })
-    }
-}
-
-/// Where the next record lies, counted from the front of the window.
-pub(super) struct Located {
-    /// Stamp in nanoseconds since the Unix epoch; a simple packet block has none.
-    pub(super) time: Option<u64>,
-    pub(super) link: Link,
-    /// Where the captured bytes start.
-    pub(super) data: usize,
-    pub(super) captured: usize,
-    /// Length of the frame when it was captured.
-    pub(super) original: usize,
-    /// Length of the whole record.
-    pub(super) record: usize,
-}
 
 /// One captured frame.
 pub(super) struct Record<'a> {
@@ -220,49 +144,5 @@ impl Reader {
     /// Stamp of the first record, once it was shown.
     pub(super) fn first(&self) -> Option<WireTime> {
         self.first
-    }
-}
-
-impl Window {
-    /// The next `n` bytes, or the error for a file that ends before them.
-    pub(super) fn need(&mut self, n: usize) -> Result<&[u8], CaptureError> {
-        if let Err(source) = self.peek(n) {
-            return Err(self.unreadable(source));
-        }
-        let at = self.position();
-        self.front().get(..n).ok_or(CaptureError::Truncated(at))
-    }
-
-    /// Whether the file ends here.
-    pub(super) fn is_at_end(&mut self) -> Result<bool, CaptureError> {
-        match self.peek(1) {
-            Ok(bytes) => Ok(bytes.is_empty()),
-            Err(source) => Err(self.unreadable(source)),
-        }
-    }
-
-    /// What it means that nothing can be read here.
-    #[cold]
-    fn unreadable(&self, source: io::Error) -> CaptureError {
-        let at = self.position();
-        // An error with a number is the system's, whatever the file is.
-        match self.packing() {
-            Some(packing) if source.kind() == io::ErrorKind::UnexpectedEof => {
-                CaptureError::CutOff { packing, at }
-            }
-            Some(packing) if source.raw_os_error().is_none() => CaptureError::Unpack {
-                packing,
-                at,
-                source,
-            },
-            _ => CaptureError::Io { at, source },
-        }
-    }
-
-    pub(super) fn damaged(&self, what: &'static str) -> CaptureError {
-        CaptureError::Damaged {
-            at: self.position(),
-            what,
-        }
     }
 }

@@ -7,8 +7,9 @@ use std::sync::{Arc, OnceLock};
 use pollux_mempool::time::{Tsc, WireTime};
 use pollux_mempool::{BurstMut, MbufFlags, PoolCache};
 
-use super::Trouble;
-use super::reader::{CaptureError, Reader};
+use super::error::CaptureError;
+use super::reader::Reader;
+use super::trouble::Trouble;
 use crate::arrival::ArrivalTime;
 use crate::clock::{Clock, TscClock};
 use crate::driver::{Origin, RxDriver};

@@ -3,7 +3,8 @@
 use pollux_mempool::time::WireTime;
 use pollux_mempool::{BurstMut, PoolCache};
 
-use super::{Trouble, Writer};
+use super::trouble::Trouble;
+use super::writer::Writer;
 use crate::driver::TxDriver;
 use crate::ledger::Sent;
 

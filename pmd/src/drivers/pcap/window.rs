@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
 
+use super::error::CaptureError;
 use super::source::Source;
 
 /// Bytes that the window shows at once, as long as no record is longer. The largest record of
@@ -85,5 +86,49 @@ impl Window {
             }
         }
         Ok(())
+    }
+}
+
+impl Window {
+    /// The next `n` bytes, or the error for a file that ends before them.
+    pub(super) fn need(&mut self, n: usize) -> Result<&[u8], CaptureError> {
+        if let Err(source) = self.peek(n) {
+            return Err(self.unreadable(source));
+        }
+        let at = self.position();
+        self.front().get(..n).ok_or(CaptureError::Truncated(at))
+    }
+
+    /// Whether the file ends here.
+    pub(super) fn is_at_end(&mut self) -> Result<bool, CaptureError> {
+        match self.peek(1) {
+            Ok(bytes) => Ok(bytes.is_empty()),
+            Err(source) => Err(self.unreadable(source)),
+        }
+    }
+
+    /// What it means that nothing can be read here.
+    #[cold]
+    pub(super) fn unreadable(&self, source: io::Error) -> CaptureError {
+        let at = self.position();
+        // An error with a number is the system's, whatever the file is.
+        match self.packing() {
+            Some(packing) if source.kind() == io::ErrorKind::UnexpectedEof => {
+                CaptureError::CutOff { packing, at }
+            }
+            Some(packing) if source.raw_os_error().is_none() => CaptureError::Unpack {
+                packing,
+                at,
+                source,
+            },
+            _ => CaptureError::Io { at, source },
+        }
+    }
+
+    pub(super) fn damaged(&self, what: &'static str) -> CaptureError {
+        CaptureError::Damaged {
+            at: self.position(),
+            what,
+        }
     }
 }

@@ -11,6 +11,7 @@
 //! kernel would give each a part of the frames. What the kernel had no room for in a queue is
 //! [`Cause::KernelDrop`](crate::Cause::KernelDrop), in the ledger of the first queue.
 
+mod limits;
 mod queue;
 mod rx;
 mod tx;
@@ -19,6 +20,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use self::limits::{ETHERNET, TAG};
 use self::queue::Queue;
 use self::rx::{Drops, Rx};
 use self::tx::Tx;
@@ -26,8 +28,8 @@ use crate::driver::{
     Capabilities, Description, Driver, Feature, Link, Queues, SpecOption, Statistics, Support,
     Target,
 };
-use crate::drivers::Step;
 use crate::drivers::interface::{Control, Interface, View, Watch, holder};
+use crate::drivers::step::Step;
 use crate::net::MacAddr;
 use crate::port::{PortConfig, PortError};
 use crate::spec::{PortSpec, SpecError};
@@ -99,13 +101,6 @@ pub(crate) const DESCRIPTION: Description = Description {
 
 /// The kernel's MAX_TAP_QUEUES is 256.
 const MAX_QUEUES: u16 = 64;
-
-/// Ethernet header, and a VLAN tag beside the MTU.
-const ETHERNET: usize = 14;
-const TAG: usize = 4;
-
-/// Most buffers that a frame may be in, for one system call.
-const MAX_SEGMENTS: usize = 64;
 
 /// How long a program that is ending may still have its queues: a child that it is starting has
 /// copies of them until it runs.

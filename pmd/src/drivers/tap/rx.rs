@@ -9,7 +9,7 @@ use pollux_mempool::time::{Ns, Tsc};
 use pollux_mempool::{BurstMut, Mbuf, Mempool, PoolCache};
 use rustix::io::Errno;
 
-use super::MAX_SEGMENTS;
+use super::limits::MAX_SEGMENTS;
 use super::queue::Queue;
 use crate::clock::{Clock, TscClock};
 use crate::driver::{Origin, RxDriver};

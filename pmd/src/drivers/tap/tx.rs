@@ -7,8 +7,8 @@ use pollux_mempool::time::Ns;
 use pollux_mempool::{BurstMut, Mbuf, PoolCache};
 use rustix::io::Errno;
 
+use super::limits::{ETHERNET, MAX_SEGMENTS, TAG};
 use super::queue::Queue;
-use super::{ETHERNET, MAX_SEGMENTS, TAG};
 use crate::clock::{Timeout, TscClock};
 use crate::driver::TxDriver;
 use crate::drivers::interface::Watch;

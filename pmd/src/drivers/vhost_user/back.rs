@@ -6,7 +6,8 @@ use std::sync::Arc;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use zerocopy::IntoBytes;
 
-use super::connection::{Connection, Ended};
+use super::connection::Connection;
+use super::ended::Ended;
 use super::link::State;
 use super::memory::Table;
 use super::message::{Message, Request, VringAddress, VringState, protocol};

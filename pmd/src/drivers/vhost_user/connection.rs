@@ -16,6 +16,7 @@ use rustix::net::{
 };
 use zerocopy::{FromZeros, IntoBytes};
 
+use super::ended::Ended;
 use super::message::{Header, MAX_REGIONS, Message};
 use super::process::Process;
 
@@ -27,37 +28,6 @@ const PATIENCE_AT_END: Duration = Duration::from_millis(500);
 
 /// How often the rings are looked after.
 const WATCH: Duration = Duration::from_millis(100);
-
-/// Why a session came to its end.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Ended {
-    #[error("the port is being stopped")]
-    Stopped,
-    #[error("the peer has closed the connection")]
-    Closed,
-    #[error("the peer did not {0} in time")]
-    Late(&'static str),
-    #[error("the peer does not keep to the protocol: {0}")]
-    Violation(String),
-    #[error("the peer lacks what this port needs: {0}")]
-    Unfit(String),
-    /// The port itself has nothing to lend.
-    #[error("no back end is served: {0}")]
-    Refused(String),
-    #[error("{0}: {1}")]
-    System(&'static str, #[source] io::Error),
-}
-
-impl Ended {
-    /// For `map_err`: what was tried when the system refused.
-    pub(super) fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
-        move |error| match error.into() {
-            error if error.kind() == io::ErrorKind::ConnectionReset => Self::Closed,
-            error if error.kind() == io::ErrorKind::BrokenPipe => Self::Closed,
-            error => Self::System(what, error),
-        }
-    }
-}
 
 /// Ends every wait of a control thread, from another thread.
 #[derive(Clone)]

@@ -11,7 +11,8 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
-use super::connection::{Connection, Ended, Stop};
+use super::connection::{Connection, Stop};
+use super::ended::Ended;
 
 /// How long a client waits before it tries again.
 pub(super) const RETRY: Duration = Duration::from_millis(100);

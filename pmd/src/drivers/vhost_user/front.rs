@@ -7,7 +7,8 @@ use pollux_mempool::region::MemoryRegion;
 use pollux_mempool::{IovaMap, Mempool};
 use zerocopy::IntoBytes;
 
-use super::connection::{Connection, Ended};
+use super::connection::Connection;
+use super::ended::Ended;
 use super::lent::Loan;
 use super::link::State;
 use super::message::{

@@ -9,7 +9,7 @@ use pollux_mempool::region::BusErrorGuard;
 use rustix::fs::{FileType, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::connection::Ended;
+use super::ended::Ended;
 use super::message::Region;
 use crate::drivers::virtio::{PeerMemory, PeerRegion};
 

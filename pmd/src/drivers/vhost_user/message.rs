@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
-use super::connection::Ended;
+use super::ended::Ended;
 
 /// Regions in a memory table, and descriptors with a message, at most.
 pub(super) const MAX_REGIONS: usize = 8;

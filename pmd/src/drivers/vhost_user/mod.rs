@@ -30,6 +30,7 @@
 mod back;
 mod connection;
 mod control;
+mod ended;
 mod endpoint;
 mod front;
 #[cfg(any(test, fuzzing))]
@@ -42,16 +43,18 @@ mod message;
 mod options;
 mod process;
 mod queues;
+mod worker;
 
 use std::sync::Arc;
 
 use self::back::Back;
-use self::control::{Control, End};
+use self::control::Control;
 use self::endpoint::Endpoint;
 use self::front::Front;
 use self::link::State;
 use self::options::{OPTIONS, Options, Role};
 use self::queues::{Rx, RxRing, RxSlot, Slot, Tx, TxRing, TxSlot};
+use self::worker::End;
 use crate::driver::{
     Capabilities, Description, Driver, Feature, Link, Queues, RxDriver, Statistics, Support,
     Target, TxDriver,
@@ -192,7 +195,7 @@ impl VhostUser {
             "it must be shorter than 108 bytes, and a server needs one that nobody listens at, in \
              a directory that it may write",
         ))?;
-        let control = Control::start(self.spec.clone(), end, endpoint, self.state.clone())
+        let control = worker::start(self.spec.clone(), end, endpoint, self.state.clone())
             .map_err(refused("cannot start the control thread", ""))?;
         let control = Arc::new(control);
         self.control = Some(control.clone());

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use pollux_mempool::{BurstMut, PoolCache};
 
-use super::connection::Ended;
 use super::control::Control;
+use super::ended::Ended;
 use crate::clock::TscClock;
 use crate::driver::{Origin, RxDriver, TxDriver};
 use crate::drivers::virtio::{DeviceRx, DeviceTx, DriverRx, DriverTx, LINGER};

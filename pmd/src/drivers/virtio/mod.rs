@@ -25,9 +25,12 @@
 //! dropped.
 
 mod areas;
+mod broken;
+mod descriptor;
 mod device;
 mod doorbell;
 mod driver;
+mod either;
 mod features;
 mod header;
 #[cfg(any(test, fuzzing))]
@@ -46,63 +49,6 @@ pub(crate) use driver::{DriverRx, DriverTx, LINGER, always_posted};
 pub(crate) use features::{Features, RingFeatures};
 pub(crate) use peer::{PeerMemory, PeerRegion};
 
-/// Where a part of a buffer is for the device, and how many bytes it has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Piece {
-    address: u64,
-    len: u32,
-}
-
-/// A descriptor as it was read.
-#[derive(Clone, Copy, Debug)]
-struct Descriptor {
-    piece: Piece,
-    flags: u16,
-    /// Its last field: in a split ring the next of the chain, in a packed one the buffer's id.
-    last: u16,
-}
-
-impl Descriptor {
-    /// From its words in a split ring (section 2.7.5).
-    #[inline(always)]
-    fn of_split([address, rest]: [u64; 2]) -> Self {
-        let len = rest as u32;
-        Self {
-            piece: Piece { address, len },
-            flags: (rest >> 32) as u16,
-            last: (rest >> 48) as u16,
-        }
-    }
-
-    /// From its words in a packed ring (section 2.8.13).
-    #[inline(always)]
-    fn of_packed([address, rest]: [u64; 2]) -> Self {
-        let len = rest as u32;
-        Self {
-            piece: Piece { address, len },
-            flags: (rest >> 48) as u16,
-            last: (rest >> 32) as u16,
-        }
-    }
-}
-
-/// The other side has made the ring meaningless.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Broken;
-
-/// A queue on a split ring, or on a packed one.
-enum Either<S, P> {
-    Split(S),
-    Packed(P),
-}
-
-/// The same for both.
-macro_rules! either {
-    ($queue:expr, $name:ident => $result:expr) => {
-        match $queue {
-            Either::Split($name) => $result,
-            Either::Packed($name) => $result,
-        }
-    };
-}
-use either;
+use broken::Broken;
+use descriptor::{Descriptor, Piece};
+use either::{Either, either};

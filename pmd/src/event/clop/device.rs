@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use pollux_mempool::region::MemoryRegion;
 
+use super::config::{ClopConfig, ClopError};
 use super::reader::{BadEvent, ClopBuffer, ClopReader};
-use super::{ClopConfig, ClopError, Place, Shared};
+use super::shared::{Place, Shared};
 use crate::event::record::EventRecord;
 
 /// Gets the buffers that a device announces, and knows how many of them have come back. It stands

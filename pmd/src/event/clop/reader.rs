@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::format::{ClopEvent, Payloads};
-use super::{Place, Shared};
+use super::shared::{Place, Shared};
 use crate::event::record::EventRecord;
 
 /// An event is not the next announcement of this list: of another list, twice the same, one left

@@ -10,7 +10,7 @@ use pollux_mempool::time::{Tsc, WireTime};
 use zerocopy::IntoBytes;
 
 use super::format::{ClopEvent, ClopReason, Framing, RECORD, Record, within_reach};
-use super::{Place, Shared};
+use super::shared::{Place, Shared};
 use crate::event::queue::EventProducer;
 use crate::event::record::EventRecord;
 use crate::ledger::Cause;

@@ -2,69 +2,14 @@
 //! port that the kernel no longer serves: IGMP of versions 1 to 3, the host's part (RFC 1112,
 //! RFC 2236, RFC 3376).
 
+mod group;
 mod host;
+mod version;
 mod wire;
 
-use std::net::Ipv4Addr;
-
+pub use group::{ALL_SYSTEMS, GroupError, MAX_GROUPS, check_group, group_stations};
 pub use host::{IgmpCounts, IgmpHost};
-
-use super::MacAddr;
-
-/// Most groups that a port is a member of at a time: their records fit in one report.
-pub const MAX_GROUPS: usize = 64;
-
-/// The group of all hosts, which queries are sent to. Every host is a member, and reports it to
-/// nobody.
-pub const ALL_SYSTEMS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
-
-/// A version of IGMP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum IgmpVersion {
-    /// RFC 1112: reports, which nothing withdraws.
-    V1 = 1,
-    /// RFC 2236: reports and leaves, one for each group.
-    V2 = 2,
-    /// RFC 3376: reports of all groups together.
-    V3 = 3,
-}
-
-/// Why a group cannot be joined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum GroupError {
-    /// No address of a group, or that of all hosts.
-    #[error(
-        "{0} is no multicast group to join: give one of 224.0.0.2 to 239.255.255.255, as in \
-         239.1.2.3"
-    )]
-    NotAGroup(Ipv4Addr),
-    /// The table is full.
-    #[error("a port can be in {MAX_GROUPS} multicast groups: join fewer, or by several ports")]
-    TooMany,
-}
-
-/// Checks that a group can be joined.
-///
-/// # Errors
-/// [`GroupError::NotAGroup`].
-pub fn check_group(group: Ipv4Addr) -> Result<(), GroupError> {
-    if group.is_multicast() && group > ALL_SYSTEMS {
-        Ok(())
-    } else {
-        Err(GroupError::NotAGroup(group))
-    }
-}
-
-/// The Ethernet addresses that a port has to receive to be a member of groups: those of the groups
-/// and of the queries for them, each once.
-#[must_use]
-pub fn group_stations(groups: &[Ipv4Addr]) -> Vec<MacAddr> {
-    let all = groups.iter().chain([&ALL_SYSTEMS]);
-    let mut stations: Vec<_> = all.map(|&group| MacAddr::of_group(group)).collect();
-    stations.sort_unstable_by_key(|station| station.0);
-    stations.dedup();
-    stations
-}
+pub use version::IgmpVersion;
 
 #[cfg(test)]
 mod tests;

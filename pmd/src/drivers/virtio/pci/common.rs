@@ -3,8 +3,8 @@
 
 use pollux_mempool::time::Ns;
 
-use super::capability::Window;
-use super::wait;
+use super::wait::wait;
+use super::window::Window;
 use crate::bus::Bus;
 use crate::clock::Clock;
 use crate::drivers::virtio::{Areas, Features};

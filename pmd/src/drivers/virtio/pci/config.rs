@@ -1,7 +1,7 @@
 //! What a network device tells of itself: virtio 1.2 section 5.1.4.
 
-use super::capability::Window;
 use super::common::Common;
+use super::window::Window;
 use crate::bus::Bus;
 use crate::drivers::virtio::Features;
 use crate::net::MacAddr;

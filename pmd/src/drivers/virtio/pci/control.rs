@@ -9,7 +9,7 @@ use pollux_mempool::time::Ns;
 
 use super::common::{Common, status};
 use super::notify::NotifyRegister;
-use super::wait;
+use super::wait::wait;
 use crate::bus::Bus;
 use crate::clock::Clock;
 use crate::driver::filter::{Filter, Multicast};

@@ -22,6 +22,7 @@ mod capability;
 mod common;
 mod config;
 mod control;
+mod error;
 #[cfg(any(test, fuzzing))]
 pub mod hostile;
 #[cfg(any(test, fuzzing))]
@@ -33,25 +34,24 @@ mod running;
 mod start;
 #[cfg(test)]
 mod tests;
+mod wait;
+mod window;
 
 use std::cell::Cell;
 use std::sync::Arc;
 
-use pollux_mempool::time::Ns;
-
 use self::registers::Registers;
 use self::running::Running;
-use self::start::Start;
-use crate::bus::{BusError, Device};
-use crate::clock::Clock;
+use self::start::{Start, holds};
+use crate::bus::Device;
 use crate::driver::filter::{Filter, MULTICAST, Multicast, PROMISC};
 use crate::driver::{Capabilities, Driver, Link, Queues, Statistics};
-use crate::drivers::pci::bus_error;
-use crate::drivers::quarantined;
-use crate::drivers::virtio::{Features, always_posted, header};
+use crate::drivers::virtio::Features;
 use crate::grant::MemoryGrant;
+use crate::port::bus_error;
 use crate::port::{PortConfig, PortError};
 use crate::quarantine::Quarantine;
+use crate::quarantine::quarantined;
 use crate::spec::PortSpec;
 
 /// Ethernet: addresses and type, and a VLAN tag more.
@@ -63,24 +63,6 @@ const MOST_PAIRS: u16 = 256;
 
 /// What holds where nobody says otherwise.
 const MTU: usize = 1500;
-
-/// An error of the device.
-fn wrong<D: Device>(device: &D, what: impl Into<String>) -> BusError {
-    BusError::Device {
-        device: device.name().into(),
-        what: what.into(),
-    }
-}
-
-/// Waits until there is an answer; `None` if it takes longer than `patience`.
-fn wait<T>(clock: &impl Clock, patience: Ns, mut answer: impl FnMut() -> Option<T>) -> Option<T> {
-    let mut found = None;
-    clock.wait(patience, || {
-        found = answer();
-        found.is_some()
-    });
-    found
-}
 
 /// The link as it was seen last.
 #[derive(Clone, Copy, Default)]
@@ -174,11 +156,6 @@ pub(crate) fn open<D: Device>(
         running: None,
         seen: Cell::default(),
     }))
-}
-
-/// Whether a receive ring of `size` buffers of `room` bytes always has room for the longest frame.
-fn holds(size: usize, room: usize, longest: usize) -> bool {
-    longest <= room || longest + header::LEN <= always_posted(size, room)
 }
 
 impl<D: Device> VirtioPci<D> {

@@ -1,6 +1,6 @@
 //! The registers by which a device is told of its queues: virtio 1.2 sections 4.1.4.4 and 4.1.5.2.
 
-use super::capability::Window;
+use super::window::Window;
 use crate::bus::Bus;
 use crate::drivers::virtio::Notify;
 

@@ -1,10 +1,11 @@
 //! All the registers of a device.
 
-use super::capability::{Window, Windows};
+use super::capability::Windows;
 use super::common::{Common, status};
 use super::config::{Facts, NetConfig};
+use super::error::wrong;
 use super::notify::NotifyWindow;
-use super::wrong;
+use super::window::Window;
 use crate::bus::{Bus, BusError, Device};
 use crate::drivers::virtio::Features;
 

@@ -4,17 +4,19 @@ use std::sync::Arc;
 
 use super::common::status;
 use super::control::{self, Control};
+use super::error::wrong;
 use super::notify::NotifyRegister;
 use super::queue::{Rx, Tx};
 use super::registers::{NO_REST, Registers};
 use super::running::Running;
-use super::{holds, wrong};
 use crate::bus::{BusError, Device};
 use crate::driver::Queues;
 use crate::driver::filter::Filter;
 use crate::drivers::dma::DeviceAddresses;
 use crate::drivers::virtio::areas::{Areas, MAX_SIZE};
-use crate::drivers::virtio::{Doorbell, DriverRx, DriverTx, Features, QueueMemory, RingFeatures};
+use crate::drivers::virtio::{
+    Doorbell, DriverRx, DriverTx, Features, QueueMemory, RingFeatures, always_posted, header,
+};
 use crate::grant::MemoryGrant;
 use crate::port::PortConfig;
 use crate::quarantine::Quarantine;
@@ -303,4 +305,9 @@ impl<D: Device> Start<'_, D> {
         }
         Queues { rx, tx }
     }
+}
+
+/// Whether a receive ring of `size` buffers of `room` bytes always has room for the longest frame.
+pub(super) fn holds(size: usize, room: usize, longest: usize) -> bool {
+    longest <= room || longest + header::LEN <= always_posted(size, room)
 }

@@ -1,8 +1,47 @@
-//! Waits that end, whatever the clock does.
+//! What a clock is, and waits that end, whatever it does.
 
 use pollux_mempool::time::{Ns, Tsc};
 
-use super::Clock;
+/// Time as poll loops and drivers read it. The hardware's is [`TscClock`](super::TscClock); a simulation supplies
+/// its own, so that a driver which spins on a flag lets simulated time pass.
+pub trait Clock: Clone + Send {
+    /// Now, in cycles of this clock.
+    fn now(&self) -> Tsc;
+
+    /// Cycles as nanoseconds.
+    fn to_ns(&self, cycles: u64) -> Ns;
+
+    /// Nanoseconds as cycles.
+    fn to_cycles(&self, ns: Ns) -> u64;
+
+    /// What a spin loop calls in each round.
+    fn relax(&self);
+
+    /// Rounds after which a wait of this length ends in any case: the clock may stand still. Each
+    /// round takes a nanosecond at least, by this clock or on the machine (a look at the time stamp
+    /// counter takes some 8 ns, and `pause` 3 ns), so that no wait ends early by this.
+    fn rounds(&self, patience: Ns) -> u64 {
+        patience.0.saturating_add(1000)
+    }
+
+    /// Waits until `done`, for `patience` at most; whether it is. Ends whatever the clock does: see
+    /// [`Timeout`].
+    fn wait(&self, patience: Ns, mut done: impl FnMut() -> bool) -> bool {
+        let mut timeout = Timeout::new(self, patience);
+        while !done() {
+            if timeout.is_over(self) {
+                return false;
+            }
+            self.relax();
+        }
+        true
+    }
+
+    /// Lets so much time pass.
+    fn pause(&self, time: Ns) {
+        self.wait(time, || false);
+    }
+}
 
 /// The end of a wait that is made in rounds.
 ///
