@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use pollux_pipelines::l0::L0Record;
+use pollux_na62::l0::L0Record;
 use pollux_recording::record_header;
 
 use crate::bind::kernel::Kernel;
