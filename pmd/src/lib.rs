@@ -27,6 +27,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+// What drivers share is whole, whichever of them are built.
+#![cfg_attr(
+    not(all(
+        feature = "af_packet",
+        feature = "af_xdp",
+        feature = "card",
+        feature = "e1000e",
+        feature = "igb",
+        feature = "pcap",
+        feature = "tap",
+        feature = "vhost-user",
+        feature = "virtio",
+    )),
+    allow(dead_code, unused_imports, unused_macros)
+)]
+
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 compile_error!("pollux-pmd needs Linux on x86_64: its clock is the CPU's time stamp counter");
 

@@ -20,6 +20,8 @@ struct Entry {
 /// beside the built-in ones.
 pub struct Registry {
     entries: Vec<Entry>,
+    /// Drivers that are not built in, and the feature that has each built.
+    absent: Vec<(&'static str, &'static str)>,
     grant: Option<MemoryGrant>,
 }
 
@@ -28,8 +30,14 @@ impl Registry {
     pub(crate) fn empty() -> Self {
         Self {
             entries: Vec::new(),
+            absent: Vec::new(),
             grant: None,
         }
+    }
+
+    /// There is such a driver, but this build has it not.
+    pub(crate) fn lacks(&mut self, driver: &'static str, feature: &'static str) {
+        self.absent.push((driver, feature));
     }
 
     /// Grants packet memory to the devices and peers of all ports that are opened by this registry.
@@ -100,6 +108,10 @@ impl Registry {
             .iter()
             .find(|entry| entry.description.name == parsed.driver())
         else {
+            let mut absent = self.absent.iter();
+            if let Some((driver, feature)) = absent.find(|(name, _)| *name == parsed.driver()) {
+                return Err(PortError::NotBuiltIn { driver, feature });
+            }
             let known: Vec<_> = self.descriptions().map(|known| known.name).collect();
             return Err(PortError::UnknownDriver {
                 driver: parsed.driver().into(),
@@ -192,4 +204,34 @@ pub(crate) fn required(
     grant.ok_or_else(|| PortError::NoGrant {
         port: spec.to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_that_is_not_built_in_is_told_from_none() {
+        let mut registry = Registry::empty();
+        registry.lacks("tap", "tap");
+        let said = |registry: &Registry, spec| {
+            let checked = registry.check(spec);
+            checked.err().map(|error| error.to_string())
+        };
+        assert_eq!(
+            said(&registry, "tap:pol0").as_deref(),
+            Some("driver `tap` is not built in: build with the feature tap")
+        );
+        assert_eq!(
+            said(&registry, "tab:pol0").as_deref(),
+            Some("no driver `tab`; there are: ")
+        );
+        // Whoever brings a driver of that name has it.
+        registry.register(
+            crate::drivers::null::DESCRIPTION,
+            crate::drivers::null::open,
+        );
+        registry.lacks("null", "null");
+        assert_eq!(said(&registry, "null"), None);
+    }
 }

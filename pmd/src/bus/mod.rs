@@ -20,9 +20,11 @@ pub(crate) mod error;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fake;
+#[cfg(feature = "pci")]
 mod mapped;
 pub mod pci;
 pub mod registers;
+#[cfg(feature = "pci")]
 pub mod vfio;
 
 pub(crate) use claim::{Claim, Claims};

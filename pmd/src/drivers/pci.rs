@@ -2,9 +2,14 @@
 
 use std::sync::Arc;
 
-use super::igb::options::{VF_MACS, VF_VLANS, VFS, VLANS};
+#[cfg(feature = "card")]
+use super::card;
+#[cfg(feature = "e1000e")]
+use super::e1000e;
+#[cfg(feature = "virtio")]
 use super::virtio::pci as virtio;
-use super::{card, e1000e, igb, igbvf};
+#[cfg(feature = "igb")]
+use super::{igb, igbvf};
 use crate::bus::pci::{Address, Sysfs};
 use crate::bus::vfio::{VfioDevice, VfioOptions};
 use crate::bus::{Device, Ids};
@@ -52,18 +57,31 @@ pub(crate) const DESCRIPTION: Description = Description {
             default: "extended",
             text: "the format of receive descriptors",
         },
-        VLANS,
-        VFS,
-        VF_MACS,
-        VF_VLANS,
+        #[cfg(feature = "igb")]
+        igb::options::VLANS,
+        #[cfg(feature = "igb")]
+        igb::options::VFS,
+        #[cfg(feature = "igb")]
+        igb::options::VF_MACS,
+        #[cfg(feature = "igb")]
+        igb::options::VF_VLANS,
+        #[cfg(feature = "card")]
         card::options::IP,
+        #[cfg(feature = "card")]
         card::options::MAC,
+        #[cfg(feature = "card")]
         card::options::LOOP,
+        #[cfg(feature = "card")]
         card::options::HOLD,
+        #[cfg(feature = "card")]
         card::options::WAKE_EVENTS,
+        #[cfg(feature = "card")]
         card::options::WAKE_HOLD,
+        #[cfg(feature = "card")]
         card::options::CLOCK,
+        #[cfg(feature = "card")]
         card::options::CLOCK_TOLERANCE,
+        #[cfg(feature = "card")]
         card::options::PRESET,
     ],
     features: &[
@@ -137,6 +155,7 @@ pub(crate) struct Entry<D> {
 impl<D: Device> Entry<D> {
     /// All drivers: a line for each device that one of them knows.
     const ALL: &'static [Self] = &[
+        #[cfg(feature = "e1000e")]
         Entry {
             vendor: 0x8086,
             device: 0x10d3,
@@ -144,6 +163,7 @@ impl<D: Device> Entry<D> {
             options: e1000e::OPTIONS,
             open: e1000e::open,
         },
+        #[cfg(feature = "igb")]
         Entry {
             vendor: 0x8086,
             device: 0x10c9,
@@ -151,6 +171,7 @@ impl<D: Device> Entry<D> {
             options: igb::OPTIONS,
             open: igb::open,
         },
+        #[cfg(feature = "igb")]
         Entry {
             vendor: 0x8086,
             device: 0x10ca,
@@ -158,6 +179,7 @@ impl<D: Device> Entry<D> {
             options: igbvf::OPTIONS,
             open: igbvf::open,
         },
+        #[cfg(feature = "card")]
         Entry {
             vendor: card::VENDOR,
             device: card::DEVICE,
@@ -165,7 +187,9 @@ impl<D: Device> Entry<D> {
             options: card::options::OPTIONS,
             open: card::open,
         },
+        #[cfg(feature = "virtio")]
         virtio_net(0x1041, "virtio-net"),
+        #[cfg(feature = "virtio")]
         virtio_net(0x1000, "virtio-net, transitional"),
     ];
 
@@ -207,6 +231,7 @@ impl<D: Device> Entry<D> {
 }
 
 /// Virtio 1.2 sections 4.1.2 and 5.1.1.
+#[cfg(feature = "virtio")]
 const fn virtio_net<D: Device>(device: u16, name: &'static str) -> Entry<D> {
     Entry {
         vendor: 0x1af4,
@@ -230,6 +255,7 @@ fn address(spec: &PortSpec) -> Result<Address, SpecError> {
 fn check(spec: &PortSpec) -> Result<(), SpecError> {
     address(spec)?;
     options(spec)?;
+    #[cfg(feature = "igb")]
     igb::options::Options::of_functions(spec)?;
     // The longest packet that any of the drivers carries; each has a limit of its own.
     spec.number("mtu", 68..=65535).map(drop)

@@ -19,6 +19,14 @@ pub enum PortError {
         /// The names of all drivers.
         known: String,
     },
+    /// There is such a driver, but this build has it not.
+    #[error("driver `{driver}` is not built in: build with the feature {feature}")]
+    NotBuiltIn {
+        /// The name asked for.
+        driver: &'static str,
+        /// The feature of `pollux-pmd` that has it built.
+        feature: &'static str,
+    },
     /// The port has a device or another process write into packet memory, and no grant was made
     /// for that. Nothing was opened.
     #[error(
@@ -102,6 +110,7 @@ impl PortError {
             self,
             Self::Spec(_)
                 | Self::UnknownDriver { .. }
+                | Self::NotBuiltIn { .. }
                 | Self::NoGrant { .. }
                 | Self::Unsupported { .. }
         )

@@ -36,6 +36,7 @@ mod header;
 #[cfg(any(test, fuzzing))]
 pub mod hostile;
 mod packed;
+#[cfg(feature = "virtio")]
 pub(crate) mod pci;
 mod peer;
 mod split;
