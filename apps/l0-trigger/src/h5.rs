@@ -59,6 +59,7 @@ impl H5 {
             names: VecDeque::new(),
             counters: Arc::clone(counters),
         };
+        output.clear(outputs.rotation.is_on())?;
         h5.begin()?;
         Ok(h5)
     }

@@ -89,8 +89,7 @@ impl Naming {
         }
         let rotation = self.rotation;
         if let Some(record) = record.as_ref().filter(|_| rotation.is_on()) {
-            // The first of its files; later ones are looked for when they begin.
-            record.of_burst(1).part(1).expect_free()?;
+            record.expect_free_parts()?;
         }
         Ok(Outputs {
             run,

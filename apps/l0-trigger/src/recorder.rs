@@ -44,6 +44,7 @@ pub fn start(
     loops: &[usize],
 ) -> Result<Writing> {
     let name = output.name();
+    output.clear(false)?;
     let first = output.of_burst(1);
     let file = first.create()?;
     counts.begun(first.path(), usize::MAX);

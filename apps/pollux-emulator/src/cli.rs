@@ -179,7 +179,8 @@ fn rate(text: &str) -> Result<u64, String> {
     };
     let (rate, _) = rates.read(text)?.unwrap_or_default();
     let whole = Some(rate.round()).filter(|whole| (rate - whole).abs() <= 1e-9 * whole);
-    whole.map(|whole| whole as u64).ok_or_else(|| rates.wrong())
+    let whole = whole.map(|whole| whole as u64);
+    whole.ok_or_else(|| format!("{}; whole events, no part of one", rates.wrong()))
 }
 
 const AFTER_HELP: &str = "\

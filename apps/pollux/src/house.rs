@@ -29,7 +29,7 @@ const ROUND: Duration = Duration::from_millis(20);
 #[derive(clap::Args)]
 #[command(next_help_heading = "Run")]
 pub(crate) struct Options {
-    /// CPUs of the poll loops, one loop on each [default: one loop, on any CPU]
+    /// CPUs of the poll loops, one loop on each; as many as the command has loops [default: any CPU]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     cores: Vec<Cpus>,
 

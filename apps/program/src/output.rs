@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use pollux_pmd::Registry;
 
 /// What stands for the next free number in the name of a file.
 const NEXT: &str = "{n}";
@@ -21,8 +22,9 @@ pub const BURST: &str = "{burst}";
 pub struct Overwrite {
     /// Overwrite output files that are there
     ///
-    /// Without it such a file is an error before anything is opened. {n} in the name of a file is the
-    /// next free number: run-{n}.json is run-0001.json, then run-0002.json.
+    /// Without it such a file is an error before anything is opened. The letter n in braces in the name
+    /// of a file is the next free number: run-0001.json, then run-0002.json. With it the files of an
+    /// earlier recording that was divided are taken away before the new one begins.
     #[arg(long)]
     pub force: bool,
 }
@@ -52,6 +54,7 @@ pub fn name_outputs<const N: usize>(
     let mut outputs = [const { None }; N];
     for (output, (option, path)) in outputs.iter_mut().zip(files) {
         if let Some(path) = path {
+            expect_no_port(path).with_context(|| option.to_string())?;
             let path = with_run(path, run)
                 .and_then(with_burst)
                 .with_context(|| shown(option, path))?;
@@ -65,7 +68,7 @@ pub fn name_outputs<const N: usize>(
     let number = next_number(outputs.iter().flatten())?;
     for output in outputs.iter_mut().flatten() {
         output.path = numbered(&output.path, number);
-        output.of_burst(1).expect_free()?;
+        output.expect_free()?;
     }
     let named: Vec<_> = outputs.iter().flatten().collect();
     for (n, output) in named.iter().enumerate() {
@@ -87,6 +90,22 @@ fn with_run(path: &Path, run: Option<u32>) -> Result<PathBuf> {
         _ => format!("{BURST} stands for the number of a burst in a numbered run: give --run"),
     })?;
     Ok(text.replace(RUN, &format!("{run:04}")).into())
+}
+
+/// Refuses what is a port: `--json PORT` takes what follows for its file, and would do without the port.
+fn expect_no_port(path: &Path) -> Result<()> {
+    let text = path.to_string_lossy();
+    let driver = text.split_once(':').map(|(driver, _)| driver);
+    let is_port = driver.is_some_and(|driver| {
+        let registry = Registry::builtin();
+        registry.descriptions().any(|known| known.name == driver)
+    });
+    ensure!(
+        !is_port,
+        "{text} is a port, not a file: give ports in front of options that may have a file, or ./{text} \
+         for a file of that name"
+    );
+    Ok(())
 }
 
 /// Looks at where `{burst}` stands, and when.
@@ -160,6 +179,31 @@ fn taken(name: &str, front: &str, behind: &str) -> Option<u32> {
     let (behind, _) = behind.split_once(BURST).unwrap_or((behind, ""));
     let ours = rest.starts_with(behind) || rest.starts_with('_');
     ours.then(|| number.parse().ok())?
+}
+
+/// What stands for the number of a file among those that one is divided into, in a pattern.
+const PART: &str = "{part}";
+
+/// Whether a name is that of a pattern, in which [`BURST`] and [`PART`] stand for digits.
+fn matches(mut pattern: &str, mut name: &str) -> bool {
+    loop {
+        let next = [BURST, PART].iter().filter_map(|number| {
+            let (front, behind) = pattern.split_once(number)?;
+            Some((front.len(), front, behind))
+        });
+        let Some((_, front, behind)) = next.min() else {
+            return name == pattern;
+        };
+        let Some(rest) = name.strip_prefix(front) else {
+            return false;
+        };
+        let end = rest.find(|c: char| !c.is_ascii_digit());
+        let (number, rest) = rest.split_at(end.unwrap_or(rest.len()));
+        if number.is_empty() {
+            return false;
+        }
+        (pattern, name) = (behind, rest);
+    }
 }
 
 /// The folder that a file is in.
@@ -251,25 +295,84 @@ impl Output {
         folder(&self.path)
     }
 
-    /// Refuses a file that is there, unless it is to be overwritten.
+    /// Refuses a file that is there, unless it is to be overwritten: of a file for each burst, that of
+    /// any burst.
     ///
     /// # Errors
     /// What is there, and what to do about it.
     pub fn expect_free(&self) -> Result<()> {
-        if self.may_overwrite() || fs::symlink_metadata(&self.path).is_err() {
+        if self.may_overwrite() {
             return Ok(());
         }
-        Err(self.is_there())
+        let there = if self.is_by_burst() {
+            self.files_of(&self.path).into_iter().next()
+        } else {
+            Some(self.path.clone()).filter(|path| fs::symlink_metadata(path).is_ok())
+        };
+        there.map_or(Ok(()), |path| Err(self.is_there(&path)))
+    }
+
+    /// As [`expect_free`](Self::expect_free), of a file that is to be divided: any of its parts.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn expect_free_parts(&self) -> Result<()> {
+        let there = self.files_of(&part_of(&self.path, "_", PART));
+        match there.first() {
+            Some(path) if !self.may_overwrite() => Err(self.is_there(path)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes away what an earlier run has left of files that are to be overwritten: of each burst, and
+    /// where they are `divided` all parts. Else they would lie among those of this run.
+    ///
+    /// # Errors
+    /// A file that cannot be taken away.
+    pub fn clear(&self, divided: bool) -> Result<()> {
+        if !self.may_overwrite() || !divided && !self.is_by_burst() {
+            return Ok(());
+        }
+        let pattern = if divided {
+            part_of(&self.path, "_", PART)
+        } else {
+            self.path.clone()
+        };
+        for path in self.files_of(&pattern) {
+            fs::remove_file(&path).with_context(|| shown(self.option, &path))?;
+        }
+        Ok(())
+    }
+
+    /// The files that a pattern fits, in the order of their names.
+    fn files_of(&self, pattern: &Path) -> Vec<PathBuf> {
+        let pattern = pattern.file_name().and_then(|name| name.to_str());
+        // A folder that cannot be read is told when a file is made.
+        let entries = fs::read_dir(self.folder()).into_iter().flatten().flatten();
+        let ours = entries.filter(|entry| {
+            let name = entry.file_name();
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let fits = |(pattern, name)| matches(pattern, name);
+            !is_folder && pattern.zip(name.to_str()).is_some_and(fits)
+        });
+        let mut files: Vec<_> = ours.map(|entry| entry.path()).collect();
+        files.sort();
+        files
     }
 
     /// What is said of a file that is there.
     #[must_use]
-    pub fn is_there(&self) -> anyhow::Error {
-        let example = part_of(&self.path, "-", NEXT);
+    fn is_there(&self, path: &Path) -> anyhow::Error {
+        let text = self.path.to_string_lossy();
+        let example = if self.is_by_burst() {
+            text.replace(BURST, &format!("{NEXT}-{BURST}")).into()
+        } else {
+            part_of(&self.path, "-", NEXT)
+        };
         anyhow!(
             "{}: the file is there, and is not overwritten: give another name, or {} whose {NEXT} is \
              the next free number, or --force to overwrite it",
-            self.name(),
+            shown(self.option, path),
             example.display()
         )
     }
@@ -283,7 +386,9 @@ impl Output {
             return File::create(&self.path).with_context(|| self.name());
         }
         match File::create_new(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(self.is_there()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(self.is_there(&self.path))
+            }
             created => created.with_context(|| self.name()),
         }
     }
@@ -391,6 +496,8 @@ mod tests {
         let of = |name: &str| told(Output::new("--record", Path::new(name), KEEP));
         assert!(of("r-{run}.h5").contains("give --run"));
         assert!(of("r-{burst}.h5").contains("give --run"));
+        assert!(of("pcap:rx=run.pcapng").contains("is a port, not a file"));
+        assert!(Output::new("--record", Path::new("./pcap:rx=run.h5"), KEEP).is_ok());
         let of_run = |name: &str| {
             let outputs = name_outputs(&[("--record", &Some(name.into()))], Some(2), KEEP);
             told(outputs)
@@ -436,6 +543,39 @@ mod tests {
             text.contains("x-00001.h5") && text.contains("--force"),
             "{text}"
         );
+        assert!(text.contains("x-{n}-{burst}.h5"), "{text}");
+    }
+
+    /// The first part may have been taken away, by a ring.
+    #[test]
+    fn no_part_of_an_earlier_run_is_left_among_those_of_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let there = |name: &str| folder.path().join(name).exists();
+        for (name, divided, earlier) in [
+            ("run.h5", true, "run_00011.h5"),
+            ("r-{burst}.h5", false, "r-00003.h5"),
+            ("q-{burst}.h5", true, "q-00003_00002.h5"),
+        ] {
+            let path = Some(folder.path().join(name));
+            for other in ["run_a.h5", "run_1.h5x", "r-.h5", "q-3.h5x", "run.txt"] {
+                fs::write(folder.path().join(other), "").unwrap();
+            }
+            let named = |force| {
+                let [output] = name_outputs(&[("--record", &path)], Some(1), Overwrite { force })?;
+                let output = output.unwrap();
+                if divided {
+                    output.expect_free_parts()?;
+                }
+                output.clear(divided).map(|()| output)
+            };
+            named(false).unwrap();
+            fs::write(folder.path().join(earlier), "an earlier run").unwrap();
+            let text = told(named(false));
+            assert!(text.contains(earlier) && there(earlier), "{text}");
+            named(true).unwrap();
+            assert!(!there(earlier), "{earlier}");
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5);
+        }
     }
 
     #[test]

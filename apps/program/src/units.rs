@@ -108,14 +108,24 @@ impl Rates {
     /// What is said of a rate that is none of these.
     #[must_use]
     pub fn wrong(&self) -> String {
-        let (least, most) = self.range.clone().into_inner();
+        let [least, most] = [self.range.start(), self.range.end()].map(|rate| shown(*rate));
         let unit = self.units.first().copied().unwrap_or_default();
         let units = self.units.join(", ");
         let max = if self.max { "; or max" } else { "" };
         format!(
-            "write a number a second like 250k or 1.5M{unit}, with a unit ({units}) or none, from {least:e} \
-             to {most:e}{max}"
+            "write a number a second like 250k or 1.5M{unit}, with a unit ({units}) or none, from {least} \
+             to {most}{max}"
         )
+    }
+}
+
+/// A number as it may be written.
+fn shown(number: f64) -> String {
+    let prefixes = [("G", 1e9), ("M", 1e6), ("k", 1e3)];
+    let whole = |(_, factor): &(&str, f64)| number >= *factor && number % factor == 0.0;
+    match prefixes.into_iter().find(whole) {
+        Some((prefix, factor)) => format!("{}{prefix}", number / factor),
+        None => number.to_string(),
     }
 }
 

@@ -67,6 +67,7 @@ struct Last {
     /// As in its report; null for one that failed.
     end: Option<&'static str>,
     error: Option<String>,
+    /// Null where there is none, as of a run that could not begin.
     report: Option<PathBuf>,
 }
 
@@ -152,7 +153,9 @@ impl Control {
             ok: how.is_ok(),
             end: how.as_ref().ok().copied(),
             error: how.as_ref().err().map(|error| format!("{error:#}")),
-            report: report.map(|output| output.path().into()),
+            report: report
+                .map(|output| output.path().to_path_buf())
+                .filter(|path| path.exists()),
         };
         *self.state() = State {
             last: Some(last),

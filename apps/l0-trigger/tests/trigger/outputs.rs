@@ -216,5 +216,9 @@ fn json_is_printed_or_written() {
         assert_eq!(number(&report["events"], "built"), 320);
     }
     run(&[&*port, "--json", &file]).expect(2);
+    // Not the demonstration, with its report in a file of the port's name.
+    run(&["--json", &port])
+        .expect(2)
+        .expect_message(&["is a port, not a file"]);
     run(&["nosuch:port"]).expect_usage(&["no driver `nosuch`"]);
 }

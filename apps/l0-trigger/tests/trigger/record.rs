@@ -82,9 +82,9 @@ mod built_in {
         run(&given)
             .expect(2)
             .expect_message(&["r0005-00001.h5", "--force"]);
-        // Another's file in the place of a burst's ends the recording, not the run.
+        // What is in the place of a burst's file ends the recording, not the run.
         let name = folder.arg("w{burst}.h5");
-        folder.write("w00002.h5", "another's");
+        std::fs::create_dir(folder.path("w00002.h5")).unwrap();
         let ended = run(&["--port", &port, "--run", "5", "--record", &name]).expect(1);
         let ended = ended.expect_message(&["w00002.h5", "the run goes on"]);
         let record = &ended.report()["record"];
@@ -140,7 +140,11 @@ mod built_in {
             assert_eq!(event.rings.len(), record.rings.len());
             for (ring, rounded) in event.rings.iter().zip(&record.rings) {
                 let apart = (ring.x - rounded.x).abs() + (ring.r - rounded.r).abs();
-                assert!(apart <= 0.25 && ring.disk == rounded.disk && ring.chi2 > 0.0);
+                // Six photomultipliers may lie on one circle as exactly as can be said.
+                assert!(
+                    apart <= 0.25 && ring.disk == rounded.disk && ring.chi2 >= 0.0,
+                    "{ring:?} {rounded:?}"
+                );
             }
         }
         let file = Recording::open(&folder.path("run.h5")).unwrap();
@@ -255,7 +259,7 @@ mod built_in {
         // How many events each has depends on the disk.
         let left: Vec<_> = last.iter().flat_map(|file| events(file)).collect();
         assert!(read.ends_with(&left) && left.len() < read.len());
-        folder.write("in-the-way_00003.h5", "another's");
+        std::fs::create_dir(folder.path("in-the-way_00003.h5")).unwrap();
         let ended = divided("in-the-way.h5", &[]).expect(1);
         let ended = ended.expect_message(&["in-the-way_00003.h5", "the run goes on"]);
         let report = &ended.report()["record"];

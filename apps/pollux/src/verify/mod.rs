@@ -42,7 +42,8 @@ const IDLE: Duration = Duration::from_secs(1);
 /// --idle after one. A stamp that is no time of the last ten seconds on this machine's clock, as one
 /// of another machine or of a recording, makes no latency: it is counted as not comparable.
 ///
-/// The exit status is 1 where frames are missing, corrupt, or came twice, or none came for --wait.
+/// The exit status is 1 where frames are missing, corrupt, or came twice, none came for --wait, or
+/// none of those that came is a generator's.
 ///
 /// Examples:
 ///   pollux verify af_packet:eth2 --count 100000 --report run.json
@@ -161,6 +162,12 @@ impl Report {
         if let Some(waited) = self.waited_s {
             return Err(anyhow!(
                 "no frame of the generator's came, as it was sent, within {waited} s (--wait)"
+            ));
+        }
+        if self.received == 0 && self.foreign > 0 {
+            return Err(anyhow!(
+                "none of the {} frames that came is a generator's",
+                self.foreign
             ));
         }
         if self.missing + self.duplicate + self.corrupt == 0 {

@@ -350,7 +350,7 @@ impl<D: Device> Streams<D> {
     }
 
     /// Has the card signal the [`event`](Self::event), once, when buffers are announced as
-    /// [`Wake`] says, or at once if some were that have not been taken.
+    /// [`Wake`](super::Wake) says, or at once if some were that have not been taken.
     pub fn arm(&self) {
         self.events.arm();
     }
