@@ -36,7 +36,7 @@ fn library(tests: &[&str]) -> Result<()> {
     let mut words = vec!["pollux-pmd-tests", "--nocapture", "--exact"];
     let names: Vec<_> = tests
         .iter()
-        .map(|test| format!("bus::vfio::tests::{test}"))
+        .map(|test| format!("bus::vfio::tests::devices::{test}"))
         .collect();
     words.extend(names.iter().map(String::as_str));
     let said = run(&words)?;
