@@ -19,7 +19,8 @@ REPLY = ("--returned", "reply")
 # For ever, as far as a row is concerned.
 ENDLESS = ("--tolerate-loss", "--seconds", 600)
 
-# A socket that sends back what it receives, and says how many there were for each line it is told.
+# A socket that sends back what it receives, and says how many there were for each line it is told. A
+# line and its end are written at once: print() would let another line come between them.
 ECHO = """
 import socket, sys, threading
 n, s = 0, socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -27,9 +28,9 @@ s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 21)
 s.bind(('10.77.0.1', 9000))
 def tell():
     for _ in sys.stdin:
-        print(n, flush=True)
+        sys.stdout.write(f'{n}\\n')
 threading.Thread(target=tell, daemon=True).start()
-print('ready', flush=True)
+sys.stdout.write('ready\\n')
 while True:
     data, sender = s.recvfrom(65536)
     n += 1
@@ -103,7 +104,7 @@ class Echo(Process):
         super().__init__([*prefix, sys.executable, "-u", "-c", ECHO])
 
     def __enter__(self):
-        self.until("the echo server did not start", lambda: "ready" in self.said())
+        self.until("the echo server did not start", lambda: "ready\n" in self.said())
         return self
 
     def returned(self):
