@@ -178,6 +178,13 @@ impl Run {
                 e.rate_asked
             );
         }
+        let came = e.decisions.as_ref().map(|decisions| decisions.counts.packets);
+        if came == Some(0) && e.frames_sent > 0 && self.is_live() {
+            tracing::warn!(
+                "no decision came back to UDP port {}: is the trigger there, and do its answers go here?",
+                self.config.addresses.decision_port
+            );
+        }
         if let Some(error) = self.failed {
             return Err(error);
         }
