@@ -178,7 +178,10 @@ impl Run {
                 e.rate_asked
             );
         }
-        let came = e.decisions.as_ref().map(|decisions| decisions.counts.packets);
+        let came = e
+            .decisions
+            .as_ref()
+            .map(|decisions| decisions.counts.packets);
         if came == Some(0) && e.frames_sent > 0 && self.is_live() {
             tracing::warn!(
                 "no decision came back to UDP port {}: is the trigger there, and do its answers go here?",
