@@ -249,9 +249,11 @@ mod tests {
         for text in ["", "fast", "0", "11G", "1e6", "1Hz", "-1", "Max"] {
             let error = packets.read(text).unwrap_err();
             assert_eq!(error, packets.wrong(), "{text}");
-            assert!(error.contains("(pps, p/s)") && error.ends_with("1e0 to 1e10; or max"));
+            assert!(error.contains("(pps, p/s)") && error.ends_with("from 1 to 10G; or max"));
             assert!(error.contains("1.5Mpps"));
         }
+        // What is told can be written.
+        assert_eq!(packets.read("10G"), Ok(Some((1e10, ""))));
         let fixed = Rates {
             max: false,
             ..packets

@@ -165,8 +165,8 @@ fn all_ends_of_a_run() {
         0,
     );
     assert!(!message.contains("error"), "{message}");
-    // What is blank is no datagram.
-    let blank = reported("verify", &["null", "--seconds", "0.05"], 0);
+    // What is blank is no datagram, and a run of nothing else is no success.
+    let blank = reported("verify", &["null", "--seconds", "0.05"], 1);
     assert_eq!(blank["foreign"], blank["ledger"]["from_wire"]);
     // A recording at its own pace that is silent for longer than it is waited for.
     let frames = generated();
