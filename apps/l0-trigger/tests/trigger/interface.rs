@@ -354,8 +354,13 @@ fn several_queues_share_an_interface() {
     });
     running.signal("INT");
     let ended = running.wait().expect(0);
-    assert_eq!(accounted(ended.report()), sent.frames_sent);
-    assert_eq!(number(&ended.report()["events"], "built"), 2000);
+    let report = ended.report();
+    assert_eq!(accounted(report), sent.frames_sent);
+    let (events, lost) = (&report["events"], drops(report));
+    // As above, of a machine that is busy with something else.
+    let busy = number(events, "resyncs") > 0 || lost.iter().any(|&(_, n)| n > 0);
+    let built = number(events, "built");
+    assert!(built == 2000 || busy && built > 1000, "{events} {lost:?}");
 }
 
 #[test]
