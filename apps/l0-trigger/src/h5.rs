@@ -25,8 +25,8 @@ pub struct H5 {
     is_full: bool,
     output: Output,
     run: Option<u32>,
-    /// The burst that the present file began with.
-    burst: u16,
+    /// Of a file for each burst: the one that the present file began with.
+    burst: Option<u16>,
     configuration: String,
     rotation: Rotation,
     begun: Instant,
@@ -51,7 +51,7 @@ impl H5 {
             is_full: false,
             output: output.clone(),
             run: outputs.run,
-            burst: 1,
+            burst: output.is_by_burst().then_some(1),
             configuration,
             rotation: outputs.rotation,
             begun: Instant::now(),
@@ -67,7 +67,7 @@ impl H5 {
     /// Begins the next file.
     fn begin(&mut self) -> Result<()> {
         self.number += 1;
-        let mut output = self.output.of_burst(self.burst);
+        let mut output = self.output.of_burst(self.burst.unwrap_or(1));
         if self.rotation.is_on() {
             output = output.part(self.number);
         }
@@ -117,13 +117,15 @@ impl H5 {
 impl Store for H5 {
     fn turns_at(&self, event: EventView<'_>) -> bool {
         // Where boards disagree, events of the burst before may come in between: they go with this one.
-        self.output.is_by_burst() && L0Record::is_later_burst(event.head().burst, self.burst)
+        let burst = event.head().burst;
+        self.burst
+            .is_some_and(|present| L0Record::is_later_burst(burst, present))
     }
 
     fn push(&mut self, event: EventView<'_>) {
         let (head, verdict) = (event.head(), event.verdict());
         if self.turns_at(event) {
-            (self.burst, self.number) = (head.burst, 0);
+            (self.burst, self.number) = (Some(head.burst), 0);
             self.turn();
         } else if self.is_full {
             self.turn();

@@ -305,7 +305,7 @@ impl Output {
             return Ok(());
         }
         let there = if self.is_by_burst() {
-            self.files_of(&self.path).into_iter().next()
+            self.there(false).into_iter().next()
         } else {
             Some(self.path.clone()).filter(|path| fs::symlink_metadata(path).is_ok())
         };
@@ -317,8 +317,7 @@ impl Output {
     /// # Errors
     /// As there.
     pub fn expect_free_parts(&self) -> Result<()> {
-        let there = self.files_of(&part_of(&self.path, "_", PART));
-        match there.first() {
+        match self.there(true).first() {
             Some(path) if !self.may_overwrite() => Err(self.is_there(path)),
             _ => Ok(()),
         }
@@ -333,19 +332,20 @@ impl Output {
         if !self.may_overwrite() || !divided && !self.is_by_burst() {
             return Ok(());
         }
-        let pattern = if divided {
-            part_of(&self.path, "_", PART)
-        } else {
-            self.path.clone()
-        };
-        for path in self.files_of(&pattern) {
+        for path in self.there(divided) {
             fs::remove_file(&path).with_context(|| shown(self.option, &path))?;
         }
         Ok(())
     }
 
-    /// The files that a pattern fits, in the order of their names.
-    fn files_of(&self, pattern: &Path) -> Vec<PathBuf> {
+    /// The files that are there of any burst, and where they are `divided` all parts, in the order of
+    /// their names.
+    fn there(&self, divided: bool) -> Vec<PathBuf> {
+        let pattern = if divided {
+            part_of(&self.path, "_", PART)
+        } else {
+            self.path.clone()
+        };
         let pattern = pattern.file_name().and_then(|name| name.to_str());
         // A folder that cannot be read is told when a file is made.
         let entries = fs::read_dir(self.folder()).into_iter().flatten().flatten();
