@@ -1,15 +1,10 @@
 //! Exit status of every sub-command, as docs/errors.md has it: 0 for what ended as asked, 1 for what
 //! was tried and failed, 2 for what cannot be asked.
 
-use std::fs;
-
-use pollux_na62::l0::L0Record;
-use pollux_recording::record_header;
-
 use crate::bind::kernel::Kernel;
 use crate::help::subcommands;
 use crate::metrics::Watched;
-use crate::support::{Folder, file, reported, run, text};
+use crate::support::{Folder, SHORT_BENCH, file, reported, run, text, write_an_event};
 
 const DEVICE: &str = "0000:03:00.0";
 
@@ -26,8 +21,7 @@ fn the_status_says_what_became_of_a_run() {
     let copy = folder.path("copy.pcapng");
     let copy = copy.to_str().unwrap();
     let events = folder.path("run.events");
-    let record = L0Record::default().to_event(0).to_bytes();
-    fs::write(&events, [&record_header(None)[..], &record].concat()).unwrap();
+    write_an_event(&events);
     let events = events.to_str().unwrap();
     let kernel = Kernel::new();
     let kernel = kernel.device(DEVICE, "ixgbe", "eth1").group(DEVICE, 7);
@@ -38,21 +32,11 @@ fn the_status_says_what_became_of_a_run() {
     // 0, 1 and 2.
     let (missing, nowhere) = ("pcap:rx=/nowhere.pcapng", "/nowhere/report.json");
     let no_driver = "nowhere:eth1";
-    let short = [
-        "--sizes",
-        "64",
-        "--rate-max",
-        "2k",
-        "--trial",
-        "0.01",
-        "--trials",
-        "1",
-    ];
     let cases: [Case; 14] = [
         (
             "bench",
             [
-                [&["loopback"][..], &short].concat(),
+                SHORT_BENCH.to_vec(),
                 vec!["--rx", missing, "--tx", "null"],
                 vec![no_driver],
             ],

@@ -7,8 +7,10 @@ use std::process::{Child, Command, Output};
 use std::time::Duration;
 
 use pcap_file::pcapng::{Block, PcapNgReader};
+use pollux_na62::l0::L0Record;
 use pollux_netns::Namespace;
 use pollux_pmd::net::{MacAddr, UDP_HEADERS, UdpEndpoint, UdpTemplate};
+use pollux_recording::record_header;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -258,4 +260,23 @@ impl Drop for Running {
             let _ = self.child.wait();
         }
     }
+}
+
+/// `bench` on as little as there can be.
+pub(crate) const SHORT_BENCH: [&str; 9] = [
+    "loopback",
+    "--sizes",
+    "64",
+    "--rate-max",
+    "2k",
+    "--trial",
+    "0.01",
+    "--trials",
+    "1",
+];
+
+/// Writes an event file with one event.
+pub(crate) fn write_an_event(path: &Path) {
+    let record = L0Record::default().to_event(0).to_bytes();
+    fs::write(path, [&record_header(None)[..], &record].concat()).unwrap();
 }

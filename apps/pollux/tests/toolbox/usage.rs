@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use pollux_na62::l0::L0Record;
-use pollux_recording::record_header;
 use serde_json::Value;
 
-use crate::support::{Folder, file, json_of, refused, reported, run, text};
+use crate::support::{
+    Folder, SHORT_BENCH, file, json_of, refused, reported, run, text, write_an_event,
+};
 
 /// Sub-commands with loops, and what each needs on its command line.
 const WITH_LOOPS: [(&str, &[&str]); 8] = [
@@ -141,20 +141,8 @@ fn json_is_printed_or_written() {
     let port = format!("pcap:rx={capture}");
     // One event: a line of JSON is a document.
     let events = folder.path().join("run.events");
-    let record = L0Record::default().to_event(0).to_bytes();
-    fs::write(&events, [&record_header(None)[..], &record].concat()).unwrap();
+    write_an_event(&events);
     let events = events.to_str().unwrap();
-    let bench = [
-        "loopback",
-        "--sizes",
-        "64",
-        "--rate-max",
-        "2k",
-        "--trial",
-        "0.01",
-        "--trials",
-        "1",
-    ];
     for (command, args) in [
         ("streams", &[&*port][..]),
         ("streams", &["--port", &port]),
@@ -164,7 +152,7 @@ fn json_is_printed_or_written() {
         ("events", &[events]),
         ("generate", &["null", "--count", "10"]),
         ("replay", &[capture, "null", "--speed", "max"]),
-        ("bench", &bench),
+        ("bench", &SHORT_BENCH),
         ("verify", &[&port, "--count", "100"]),
         ("forward", &[&port, "null"]),
     ] {
